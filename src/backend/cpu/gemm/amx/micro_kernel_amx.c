@@ -6,7 +6,7 @@
  * otherwise 48 and
  * 52. Products of two parts load half as often, and gain nothing by it. */
 #include "backend/cpu/gemm/amx/amx.h"
-#include "backend/cpu/gemm/amx/tiles.h"
+#include "backend/cpu/gemm/amx/tiles_amx.h"
 #include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
 

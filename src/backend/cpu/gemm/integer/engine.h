@@ -58,8 +58,10 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
 MICRO_KERNEL(1)
 MICRO_KERNEL(2)
 MICRO_KERNEL(3)
-MICRO_KERNEL(4) MICRO_KERNEL(5) MICRO_KERNEL(6) static mix_integer_micro *const micro_kernels[MR] = {
-    micro_1, micro_2, micro_3, micro_4, micro_5, micro_6};
+MICRO_KERNEL(4)
+MICRO_KERNEL(5)
+MICRO_KERNEL(6) static mix_integer_micro *const micro_kernels[MR] = {micro_1, micro_2, micro_3,
+                                                                     micro_4, micro_5, micro_6};
 
 #if OFFSET
 /* -128 times the sum: each number times the 128 that is stored too much. */

@@ -2,7 +2,7 @@
  * int8 and one of (64, 16), which is stored as (16 groups of four k, 16 columns): a panel of B as all engines
  * pack it. Up to 2 x 2 tiles of C are in registers 0 to 3, A in 4 and 5, B in 6 and 7. Its file defines
  * ENGINE, and tiles that it emulates before this. */
-#include "backend/cpu/gemm/amx/tiles.h"
+#include "backend/cpu/gemm/amx/tiles_amx.h"
 #include "backend/cpu/gemm/integer/integer.h"
 
 #define GROUP 4
