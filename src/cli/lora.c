@@ -19,11 +19,19 @@ bool cli_lora_options_agree(const char *command, const cli_options *options) {
   return false;
 }
 
+/* Such files have merged kernels, and would set a and b to zeros (row R12), which do not train. */
+static bool is_merged(const char *path) {
+  const mix_file_kind kind = path ? mix_file_kind_of(path) : MIX_FILE_UNKNOWN;
+  return kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_SHARDS;
+}
+
 mix_model *cli_begin_weights(const cli_options *options, mix_model *model) {
+  const bool first = options->lora_rank && is_merged(options->init_weights);
+  if (model && first) mix_model_load_weights(model, options->init_weights);
   if (model && options->lora_rank)
     mix_model_enable_lora(model, options->lora_rank, .alpha = options->lora_alpha,
                           .filter = options->lora_layers);
-  if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
+  if (model && options->init_weights && !first) mix_model_load_weights(model, options->init_weights);
   if (model && options->load_lora) mix_model_load_lora(model, options->load_lora);
   if (model && model->state && cli_adds_lora(options) && !mix_failed()) cli_compile_again(model);
   return mix_failed() ? NULL : model;

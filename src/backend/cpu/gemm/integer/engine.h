@@ -55,13 +55,11 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
                            const int32_t *start, int32_t *c, int64_t c_stride, bool add) {                   \
     multiply_tile(rows, groups, a, a_stride, b, start, c, c_stride, add);                                    \
   }
-MICRO_KERNEL(1)
-MICRO_KERNEL(2)
-MICRO_KERNEL(3)
-MICRO_KERNEL(4)
-MICRO_KERNEL(5)
-MICRO_KERNEL(6) static mix_integer_micro *const micro_kernels[MR] = {micro_1, micro_2, micro_3,
-                                                                     micro_4, micro_5, micro_6};
+#define MICRO_KERNELS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+MICRO_KERNELS(MICRO_KERNEL)
+
+#define MICRO_NAME(rows) micro_##rows,
+static mix_integer_micro *const micro_kernels[MR] = {MICRO_KERNELS(MICRO_NAME)};
 
 #if OFFSET
 /* -128 times the sum: each number times the 128 that is stored too much. */
