@@ -11,6 +11,7 @@
 #include "support/sanitizer.h"
 #include "train/plan_step.h"
 #include <mixtape/lora.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -148,6 +149,55 @@ static void a_save_over_the_file(void **state) {
   mix_model_save_weights(model, path); /* over the file that it has just lost, and once more */
   mix_model_save_weights(model, path);
   assert_same_prediction(loaded(path, false), same);
+}
+
+/* ---- threads ---- */
+
+typedef struct reader {
+  mix_variable *kernel;
+  double before, after; /* sums of all numbers */
+  int others;           /* sums that are neither */
+} reader;
+
+static void *read_often(void *context) {
+  reader *r = context;
+  for (int i = 0; i < 100; i++)
+    MIX_SCOPE {
+      const double sum =
+          mix_tensor_item(mix_reduce_sum(mix_variable_true_value(r->kernel), MIX_ALL_AXES, false));
+      r->others += sum != r->before && sum != r->after;
+    }
+  r->others += mix_error() != MIX_OK;
+  return NULL;
+}
+
+/* Who reads while the first write moves the variable sees all of the old value or all of the new one. */
+static void threads_read_while_it_moves(void **state) {
+  (void)state;
+  HOST_ONLY();
+  enum { READERS = 3, TIMES = 10 };
+  const char *path = saved_weights(WIDTH);
+  mix_model *model = loaded(path, false);
+  mix_variable *kernel = variable_at(model, "a/kernel");
+  const double before = mix_tensor_item(mix_reduce_sum(mix_variable_true_value(kernel), MIX_ALL_AXES, false));
+  for (int time = 0; time < TIMES; time++)
+    MIX_SCOPE {
+      pthread_t threads[READERS];
+      reader readers[READERS];
+      mix_tensor *twos = mix_fill(MIX_SHAPE(WIDTH, WIDTH), 2, F32);
+      mix_tensor_data(twos);
+      for (int i = 0; i < READERS; i++) {
+        readers[i] = (reader){kernel, before, 2.0 * WIDTH * WIDTH, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, read_often, &readers[i]), 0);
+      }
+      mix_variable_assign(kernel, twos);
+      for (int i = 0; i < READERS; i++) pthread_join(threads[i], NULL);
+      for (int i = 0; i < READERS; i++) assert_int_equal(readers[i].others, 0);
+      assert_false(kernel->in_file);
+      mix_model_load_weights(model, path);
+      assert_true(kernel->in_file);
+    }
+  assert_no_error();
 }
 
 /* ---- archives ---- */
@@ -454,6 +504,7 @@ int main(void) {
                                      TEST(an_assignment_leaves_the_file),
                                      TEST(frozen_weights_stay),
                                      TEST(a_save_over_the_file),
+                                     TEST(threads_read_while_it_moves),
                                      TEST(archives),
                                      TEST(damaged_archives),
                                      TEST(behind_the_end),
