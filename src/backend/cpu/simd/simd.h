@@ -17,6 +17,10 @@
  *   v_part, v_first(n)     the first n <= LANES lanes: a mask in AVX-512, else the count
  *   v_load_part(p, part)   reads these lanes alone; the others are zero
  *   v_store_part(p, x, part)
+ *   SIMD_FEW, few          elements of 16 bytes, and a vector of so many; 0: there is none (portable C,
+ *                          doubles on x86)
+ *   few_store, few_transpose(r)
+ *                          to any address; of SIMD_FEW such vectors, in place
  *   v_horizontal_sum(x)    by halving: lane l takes lane l + LANES / 2, then lane l + LANES / 4, down to one
  *
  * Of floats alone:

@@ -15,6 +15,7 @@ SIMD_INLINE v_part v_first(int64_t n) { return n; }
 
 #if SIMD_DOUBLE
 
+#define SIMD_FEW 0
 #define LANES 4
 typedef __m256d vec;
 
@@ -198,5 +199,10 @@ SIMD_INLINE float v_horizontal_max(vf x) {
 typedef uint64_t vl __attribute__((vector_size(32)));
 SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x, x, x}; }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return (vl)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+
+#define SIMD_FEW 4
+typedef __m128 few; /* 128-bit shuffles run on two ports, 512-bit ones on one */
+SIMD_INLINE void few_store(float *p, few x) { _mm_storeu_ps(p, x); }
+SIMD_INLINE void few_transpose(few r[4]) { _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]); }
 
 #endif

@@ -10,6 +10,7 @@
 
 #if SIMD_DOUBLE
 
+#define SIMD_FEW 0
 #define LANES 8
 typedef __m512d vec;
 typedef __mmask8 v_part;
@@ -189,5 +190,10 @@ SIMD_INLINE float v_horizontal_max(vf x) { return _mm512_reduce_max_ps(x); }
 typedef uint64_t vl __attribute__((vector_size(64)));
 SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x, x, x, x, x, x, x}; }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return (vl)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+
+#define SIMD_FEW 4
+typedef __m128 few; /* 128-bit shuffles run on two ports, 512-bit ones on one */
+SIMD_INLINE void few_store(float *p, few x) { _mm_storeu_ps(p, x); }
+SIMD_INLINE void few_transpose(few r[4]) { _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]); }
 
 #endif

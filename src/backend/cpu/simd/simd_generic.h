@@ -7,6 +7,7 @@
 #define SIMD_BYTES 16
 #define SIMD_REGISTERS 16
 #define SIMD_MASKS 0
+#define SIMD_FEW 0
 #define LANES (SIMD_DOUBLE ? 2 : 4)
 #define V_ACCUMULATE(c, a, b) ((c) = v_fma(a, b, c))
 #define V_ACCUMULATE_BROADCAST(c, p, b) ((c) = v_fma(v_set(*(p)), b, c))

@@ -37,6 +37,12 @@ SIMD_INLINE void v_store_part(double *p, vec x, v_part part) {
 }
 SIMD_INLINE double v_horizontal_sum(vec x) { return vpaddd_f64(x); }
 
+#define SIMD_FEW 2
+SIMD_INLINE void few_transpose(vec r[2]) {
+  const vec first = r[0];
+  r[0] = vzip1q_f64(first, r[1]), r[1] = vzip2q_f64(first, r[1]);
+}
+
 #else
 
 /* Keeps a product from being contracted with the addition that takes it, whatever the compiler's options. */
@@ -196,4 +202,17 @@ typedef uint64x2_t vl;
 SIMD_INLINE vl l_set(uint64_t x) { return vdupq_n_u64(x); }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
 
+#define SIMD_FEW 4
+/* Rows in pairs, then pairs of these. */
+SIMD_INLINE void few_transpose(vec r[4]) {
+  const float32x4x2_t low = vtrnq_f32(r[0], r[1]), high = vtrnq_f32(r[2], r[3]);
+  r[0] = vcombine_f32(vget_low_f32(low.val[0]), vget_low_f32(high.val[0]));
+  r[1] = vcombine_f32(vget_low_f32(low.val[1]), vget_low_f32(high.val[1]));
+  r[2] = vcombine_f32(vget_high_f32(low.val[0]), vget_high_f32(high.val[0]));
+  r[3] = vcombine_f32(vget_high_f32(low.val[1]), vget_high_f32(high.val[1]));
+}
+
 #endif
+
+typedef vec few;
+#define few_store v_store

@@ -26,24 +26,48 @@ static void pack_a_along_k(const void *source, int64_t stride, int rows, int64_t
   }
 }
 
-/* source[i * stride + k] -> packed[k / 2 * packed_stride + i]; at most MR rows. */
+/* Four rows of eight numbers: the pairs of a row become a column of `packed`. Rows behind `rows` repeat the
+ * last one. */
+SIMD_INLINE int64_t transpose_pairs(const uint16_t *source, int64_t stride, int64_t rows, int64_t depth,
+                                    uint32_t *packed, int64_t packed_stride) {
+  int64_t k = 0;
+  for (; k + 8 <= depth; k += 8, packed += 4 * packed_stride) {
+    vec r[4];
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++)
+      r[i] = vreinterpretq_f32_u16(vrev32q_u16(vld1q_u16(source + (i < rows ? i : rows - 1) * stride + k)));
+    few_transpose(r);
+    SIMD_UNROLL
+    for (int i = 0; i < 4; i++) vst1q_u32(packed + i * packed_stride, vreinterpretq_u32_f32(r[i]));
+  }
+  return k;
+}
+
+/* source[i * stride + k] -> packed[k / 2 * packed_stride + i]; at most MR rows, in whole vectors. */
 static void pack_a_transposed(const void *source, int64_t stride, int rows, int64_t depth, void *packed,
                               int64_t packed_stride) {
-  for (int i = 0; i < rows; i++)
-    pack_neighbours((const uint16_t *)source + i * stride, depth, NEGATIVE_ZERO, (uint32_t *)packed + i,
-                    packed_stride);
+  for (int64_t first = 0; first < rows; first += 4) {
+    const uint16_t *from = (const uint16_t *)source + first * stride;
+    uint32_t *to = (uint32_t *)packed + first;
+    const int64_t k = transpose_pairs(from, stride, rows - first, depth, to, packed_stride);
+    for (int64_t i = 0; i < 4 && first + i < rows; i++)
+      pack_neighbours(from + i * stride + k, depth - k, NEGATIVE_ZERO, to + k / 2 * packed_stride + i,
+                      packed_stride);
+  }
 }
 
 /* source[j * stride + k] -> panel j / NR, row k / 2; columns behind the last are zero, in whole vectors. */
 static void pack_b_transposed(const void *source, int64_t stride, int64_t depth, int64_t columns,
                               void *packed, int64_t panel) {
-  const int64_t padded = (columns + LANES - 1) / LANES * LANES;
-  for (int64_t j = 0; j < padded; j++) {
+  for (int64_t j = 0; j < columns; j += LANES) {
+    const uint16_t *from = (const uint16_t *)source + j * stride;
     uint32_t *to = (uint32_t *)packed + j / NR * panel + j % NR;
-    if (j < columns)
-      pack_neighbours((const uint16_t *)source + j * stride, depth, 0, to, NR);
-    else
-      for (int64_t k = 0; k < depth; k += 2, to += NR) *to = 0;
+    const int64_t k = columns - j < LANES ? 0 : transpose_pairs(from, stride, LANES, depth, to, NR);
+    for (int64_t i = 0; i < LANES; i++)
+      if (j + i < columns)
+        pack_neighbours(from + i * stride + k, depth - k, 0, to + k / 2 * NR + i, NR);
+      else
+        for (int64_t pair = 0; 2 * pair < depth; pair++) to[pair * NR + i] = 0;
   }
 }
 

@@ -1,4 +1,4 @@
-/* One or four elements as stored, widened: the tails of transpositions, and parts of them. Included after a
+/* One element or few as stored, widened: the tails of transpositions, and parts of them. Included after a
  * simd_*.h. */
 #pragma once
 
@@ -25,19 +25,24 @@ LOAD_ROUNDED(bf16)
 #undef LOAD_ROUNDED
 #endif
 
-/* 128-bit shuffles run on two ports, 512-bit ones on one. */
-#if SIMD_BYTES >= 32 && !SIMD_DOUBLE
-SIMD_INLINE __m128 load_four_f32(const float *p) { return _mm_loadu_ps(p); }
-SIMD_INLINE __m128 load_four_f16(const uint16_t *p) {
-  return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p));
-}
-SIMD_INLINE __m128 load_four_bf16(const uint16_t *p) {
+/* load_few_TYPE: SIMD_FEW elements, widened. */
+#if SIMD_FEW && SIMD_BYTES == 16
+#define load_few_f64 v_load_f64
+#define load_few_f32 v_load_f32
+#define load_few_f16 v_load_f16
+#define load_few_bf16 v_load_bf16
+#define load_few_as_f16 v_load_as_f16
+#define load_few_as_bf16 v_load_as_bf16
+#elif SIMD_FEW
+SIMD_INLINE few load_few_f32(const float *p) { return _mm_loadu_ps(p); }
+SIMD_INLINE few load_few_f16(const uint16_t *p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p)); }
+SIMD_INLINE few load_few_bf16(const uint16_t *p) {
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)p)), 16));
 }
-SIMD_INLINE __m128 load_four_as_f16(const float *p) {
+SIMD_INLINE few load_few_as_f16(const float *p) {
   return _mm_cvtph_ps(_mm_cvtps_ph(_mm_loadu_ps(p), _MM_FROUND_TO_NEAREST_INT));
 }
-SIMD_INLINE __m128 load_four_as_bf16(const float *p) {
+SIMD_INLINE few load_few_as_bf16(const float *p) {
 #if SIMD_BYTES == 64
   return _mm512_castps512_ps128(v_round_bf16(_mm512_zextps128_ps512(_mm_loadu_ps(p))));
 #else

@@ -41,21 +41,20 @@ static void PASTE(pack_a_along_m, STORAGE)(const void *source, int64_t stride, i
   }
 }
 
-#if SIMD_BYTES >= 32 && !SIMD_DOUBLE
-/* source[j * stride + k] -> packed[k * packed_stride + j] for up to four columns j and k up to `end`, while
- * four k are left. Four are stored; those behind `columns` are any numbers. Returns the next k. */
-SIMD_INLINE int64_t PASTE(transpose_fours, STORAGE)(const int columns, const ELEMENT *from, int64_t stride,
-                                                    int64_t k, int64_t end, real *to, int64_t packed_stride) {
-  const ELEMENT *column[4] = {from};
-  for (int j = 1; j < 4; j++) column[j] = j < columns ? column[j - 1] + stride : column[j - 1];
-  for (; k + 4 <= end; k += 4) {
-    __m128 r0 = PASTE(load_four, STORAGE)(column[0] + k), r1 = PASTE(load_four, STORAGE)(column[1] + k);
-    __m128 r2 = PASTE(load_four, STORAGE)(column[2] + k), r3 = PASTE(load_four, STORAGE)(column[3] + k);
-    _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-    _mm_storeu_ps(to + k * packed_stride, r0);
-    _mm_storeu_ps(to + (k + 1) * packed_stride, r1);
-    _mm_storeu_ps(to + (k + 2) * packed_stride, r2);
-    _mm_storeu_ps(to + (k + 3) * packed_stride, r3);
+#if SIMD_FEW
+/* source[j * stride + k] -> packed[k * packed_stride + j] for up to SIMD_FEW columns j and k up to `end`,
+ * while as many k are left. SIMD_FEW are stored; those behind `columns` are any numbers. The next k. */
+SIMD_INLINE int64_t PASTE(transpose_few, STORAGE)(const int columns, const ELEMENT *from, int64_t stride,
+                                                  int64_t k, int64_t end, real *to, int64_t packed_stride) {
+  const ELEMENT *column[SIMD_FEW] = {from};
+  for (int j = 1; j < SIMD_FEW; j++) column[j] = j < columns ? column[j - 1] + stride : column[j - 1];
+  for (; k + SIMD_FEW <= end; k += SIMD_FEW) {
+    few r[SIMD_FEW];
+    SIMD_UNROLL
+    for (int j = 0; j < SIMD_FEW; j++) r[j] = PASTE(load_few, STORAGE)(column[j] + k);
+    few_transpose(r);
+    SIMD_UNROLL
+    for (int i = 0; i < SIMD_FEW; i++) few_store(to + (k + i) * packed_stride, r[i]);
   }
   return k;
 }
@@ -71,13 +70,13 @@ SIMD_INLINE int64_t PASTE(transpose_vectors, STORAGE)(const int columns, const E
     SIMD_UNROLL
     for (int c = 0; c < 4; c++) {
       const ELEMENT *p = from + c * stride + k;
-      r[c] = _mm512_zextps128_ps512(PASTE(load_four, STORAGE)(p));
+      r[c] = _mm512_zextps128_ps512(PASTE(load_few, STORAGE)(p));
       if (c + 4 < columns)
-        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x00f0, PASTE(load_four, STORAGE)(p + 4 * stride));
+        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x00f0, PASTE(load_few, STORAGE)(p + 4 * stride));
       if (c + 8 < columns)
-        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x0f00, PASTE(load_four, STORAGE)(p + 8 * stride));
+        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0x0f00, PASTE(load_few, STORAGE)(p + 8 * stride));
       if (c + 12 < columns)
-        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0xf000, PASTE(load_four, STORAGE)(p + 12 * stride));
+        r[c] = _mm512_mask_broadcast_f32x4(r[c], 0xf000, PASTE(load_few, STORAGE)(p + 12 * stride));
     }
     const __m512d low0 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
     const __m512d low1 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3]));
@@ -105,10 +104,10 @@ static void PASTE(pack_a_transposed, STORAGE)(const void *source, int64_t stride
   if (rows == MR - 1)
     k = PASTE(transpose_vectors, STORAGE)(MR - 1, from, stride, 0, depth, to, packed_stride), done = rows;
 #endif
-#if SIMD_BYTES >= 32 && !SIMD_DOUBLE
-  for (; done < rows; done += 4) /* a packed row has space for whole vectors */
-    k = PASTE(transpose_fours, STORAGE)(rows - done, from + done * stride, stride, 0, depth, to + done,
-                                        packed_stride);
+#if SIMD_FEW
+  for (; done < rows; done += SIMD_FEW) /* a packed row has space for whole vectors */
+    k = PASTE(transpose_few, STORAGE)(rows - done, from + done * stride, stride, 0, depth, to + done,
+                                      packed_stride);
 #endif
   for (int i = 0; i < rows; i++)
     for (int64_t tail = i < done ? k : 0; tail < depth; tail++)
@@ -156,12 +155,12 @@ static void PASTE(pack_b_transposed, STORAGE)(const void *source, int64_t stride
           for (int c = 0; c < LANES; c++) to[k * NR + j + c] = WIDEN_ONE(from + c * stride + k);
       }
 #endif
-#if SIMD_BYTES >= 32 && !SIMD_DOUBLE
-      for (; j + 4 <= width; j += 4) {
+#if SIMD_FEW
+      for (; j + SIMD_FEW <= width; j += SIMD_FEW) {
         const ELEMENT *from = rows + j * stride;
-        int64_t k = PASTE(transpose_fours, STORAGE)(4, from, stride, first, end, to + j, NR);
+        int64_t k = PASTE(transpose_few, STORAGE)(SIMD_FEW, from, stride, first, end, to + j, NR);
         for (; k < end; k++)
-          for (int c = 0; c < 4; c++) to[k * NR + j + c] = WIDEN_ONE(from + c * stride + k);
+          for (int c = 0; c < SIMD_FEW; c++) to[k * NR + j + c] = WIDEN_ONE(from + c * stride + k);
       }
 #endif
       for (; j < width; j++)
