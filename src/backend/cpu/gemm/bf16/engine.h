@@ -1,6 +1,7 @@
 /* Template: an engine that multiplies pairs of bfloat16. The including file has included a simd_*.h and the
  * pack_*.h of its set, and defines ENGINE, its name; WIDENING, the engine on its vectors; pair_fma(a, b, c),
- * pairs times pairs added to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
+ * pairs times pairs added to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise, or
+ * TILE_BROADCAST for both. */
 #define TILE_OF_PAIRS
 #define TILE_FMA pair_fma
 #include "backend/cpu/gemm/bf16/bf16.h"

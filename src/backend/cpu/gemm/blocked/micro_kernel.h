@@ -9,6 +9,11 @@
 #ifndef TILE_FMA
 #define TILE_FMA v_fma
 #endif
+/* How multiply_whole reads an element of A for all lanes; of three rows of four in the multiplications. */
+#ifndef TILE_BROADCAST
+#define TILE_BROADCAST(p) v_set(*(p))
+#define TILE_MULTIPLIES_FROM_MEMORY 1
+#endif
 
 /* B as float32 or float64, or as stored in 16 bits and widened in registers, where few rows use it. */
 enum { AS_IS, FROM_F16, FROM_BF16 };
@@ -136,11 +141,11 @@ SIMD_INLINE void multiply_whole(const int rows, int64_t depth, const real *a, in
     __builtin_prefetch(b + PREFETCH_ROWS * NR), __builtin_prefetch(b + PREFETCH_ROWS * NR + LANES);          \
     SIMD_UNROLL                                                                                              \
     for (int i = 0; i < rows; i++) {                                                                         \
-      if (i % 4) {                                                                                           \
+      if (TILE_MULTIPLIES_FROM_MEMORY && i % 4) {                                                            \
         V_ACCUMULATE_BROADCAST(sums[i][0], a + i, b0);                                                       \
         V_ACCUMULATE_BROADCAST(sums[i][1], a + i, b1);                                                       \
       } else {                                                                                               \
-        const vec x = v_set(a[i]);                                                                           \
+        const vec x = TILE_BROADCAST(a + i);                                                                 \
         V_ACCUMULATE(sums[i][0], x, b0);                                                                     \
         V_ACCUMULATE(sums[i][1], x, b1);                                                                     \
       }                                                                                                      \
