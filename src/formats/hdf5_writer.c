@@ -97,9 +97,10 @@ bool mix_hdf5_write_text(mix_hdf5_writer *writer, const char *path, const char *
     return mix_fail_value("%s: the text '%.100s' has %zu bytes; HDF5 files take at most %u", writer->call,
                           name, length, UINT32_MAX);
   char *copy = mix_strdup(text);
-  return copy && add_text(writer, path,
-                          (mix_hdf5_text){(char *)name, .variable = true, .count = 1, .width = length,
-                                          .bytes = copy});
+  return copy &&
+         add_text(writer, path,
+                  (mix_hdf5_text){
+                      .name = (char *)name, .variable = true, .count = 1, .width = length, .bytes = copy});
 }
 
 /* Texts padded by zeros. */
@@ -109,7 +110,7 @@ static bool write_piece(mix_hdf5_writer *writer, const char *path, const char *n
   if (!block) return false;
   for (int i = 0; i < count; i++) memcpy(block + (size_t)i * width, texts[i], strlen(texts[i]));
   return add_text(writer, path,
-                  (mix_hdf5_text){(char *)name, .count = count, .width = width, .bytes = block});
+                  (mix_hdf5_text){.name = (char *)name, .count = count, .width = width, .bytes = block});
 }
 
 /* numpy.array_split: the first pieces are one longer. */
@@ -142,7 +143,7 @@ bool mix_hdf5_write_texts(mix_hdf5_writer *writer, const char *path, const char 
     return mix_fail_value("%s: a name in %s has %zu bytes; HDF5 files take at most %d", writer->call, name,
                           width, MAX_ATTRIBUTE);
   return count ? write_pieces(writer, path, name, count, texts, width)
-               : add_text(writer, path, (mix_hdf5_text){(char *)name});
+               : add_text(writer, path, (mix_hdf5_text){.name = (char *)name});
 }
 
 /* ---- the layout ---- */

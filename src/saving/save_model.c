@@ -23,8 +23,8 @@ static json_t *metadata_json(const mix_semantics *rules) {
 static bool write_members(const char *path, const char *metadata, const char *config,
                           mix_piece_source weights) {
   const mix_zip_member members[] = {
-      {"metadata.json", {{metadata, strlen(metadata)}}},
-      {"config.json", {{config, strlen(config)}}},
+      {.name = "metadata.json", .pieces = {{metadata, strlen(metadata)}}},
+      {.name = "config.json", .pieces = {{config, strlen(config)}}},
       {.name = "model.weights.h5", .source = weights, .alignment = MIX_HDF5_ALIGNMENT}};
   char *part = mix_file_part(path, CALL);
   const bool done =

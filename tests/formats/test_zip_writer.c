@@ -73,8 +73,8 @@ static void members_of_memory_and_of_sources(void **state) {
   unsigned char expected[10000];
   for (size_t i = 0; i < sizeof expected; i++) expected[i] = (unsigned char)i;
   counting c = {.size = 10000, .piece = 777, .fails_at = UINT64_MAX}, none = {.piece = 1, .fails_at = 1};
-  const mix_zip_member members[] = {{"empty", {{0}}},
-                                    {"two", {{"ab", 2}, {"cde", 3}}},
+  const mix_zip_member members[] = {{.name = "empty"},
+                                    {.name = "two", .pieces = {{"ab", 2}, {"cde", 3}}},
                                     {.name = "Gr\xc3\xb6\xc3\x9f"
                                              "e/\xe5\xb1\x82",
                                      .source = source_of(&c)},
@@ -111,7 +111,7 @@ static void members_at_multiples(void **state) {
       counting c = {.size = 100, .piece = 100, .fails_at = UINT64_MAX};
       memset(name, 'n', length);
       name[length] = 0;
-      const mix_zip_member members[] = {{"first", {{name, length}}},
+      const mix_zip_member members[] = {{.name = "first", .pieces = {{name, length}}},
                                         {.name = name, .source = source_of(&c), .alignment = alignment}};
       assert_true(write_archive("a.zip", 2, members, NULL));
       zip_t *zip = open_archive("a.zip");
@@ -138,7 +138,7 @@ static void many_members(void **state) {
   assert_true(names && members);
   for (int i = 0; i < COUNT; i++) {
     snprintf(names[i], sizeof names[i], "%d", i);
-    members[i] = (mix_zip_member){names[i], {{names[i], strlen(names[i])}}};
+    members[i] = (mix_zip_member){.name = names[i], .pieces = {{names[i], strlen(names[i])}}};
   }
   for (int count = 65534; count <= COUNT; count = count < 65536 ? count + 1 : count + COUNT - 65536) {
     assert_true(write_archive("a.zip", count, members, NULL));
@@ -154,13 +154,15 @@ static void many_members(void **state) {
 
 static void what_is_refused(void **state) {
   (void)state;
-  const mix_zip_member same[] = {{"a", {{"1", 1}}}, {"b", {{"2", 1}}}, {"a", {{"3", 1}}}};
+  const mix_zip_member same[] = {{.name = "a", .pieces = {{"1", 1}}},
+                                 {.name = "b", .pieces = {{"2", 1}}},
+                                 {.name = "a", .pieces = {{"3", 1}}}};
   assert_false(write_archive("a.zip", 3, same, NULL));
   expect_error(MIX_VALUE_ERROR, "test: two members are called 'a'");
   char *name = malloc(65537);
   memset(name, 'n', 65536);
   name[65536] = 0;
-  assert_false(write_archive("a.zip", 1, &(mix_zip_member){name, {{"1", 1}}}, NULL));
+  assert_false(write_archive("a.zip", 1, &(mix_zip_member){.name = name, .pieces = {{"1", 1}}}, NULL));
   expect_error(MIX_VALUE_ERROR, "has 65536 bytes; expected at most 65535");
   free(name);
   assert_int_equal(folder_count(), 0);
