@@ -17,7 +17,8 @@
  *   the call of a model or layer in training if it has a BatchNormalization,
  *   functions of mix_function that make such calls, each time they run, and functions of your own that make
  *   them, such as the runs of mix_tune_precision,
- *   mix_distribution_mpi, and the end of the distribution: mix_set_distribution(NULL) and its last release.
+ *   mix_distribution_mpi, mix_distribution_mpi_from,
+ *   the end of the distribution: mix_set_distribution(NULL) and its last release.
  * All others are a rank's own, which may call them alone: mix_model_predict, calls of models in inference,
  * reading, saving and loading. What one rank loads or sets, another does not have before the next fit. */
 #ifndef MIXTAPE_DISTRIBUTE_H
@@ -32,21 +33,27 @@ typedef struct mix_distribution mix_distribution;
 /* The processes that mpirun or srun started together with this one. It loads the plug-in of their MPI
  * flavour, and the path in MIXTAPE_MPI_PLUGIN in place of it. In a process that was started by itself it is a
  * distribution of one rank, and MPI is not loaded. A process has one; later calls return the same. OSError if
- * there is no plug-in, RuntimeError if MPI does not start. Scoped. */
+ * there is no plug-in, RuntimeError if MPI does not start, or not within MIXTAPE_MPI_TIMEOUT seconds (60). In
+ * a program that starts MPI itself it is an error: use mix_distribution_mpi_of. Scoped. */
 MIX_API mix_distribution *mix_distribution_mpi(void);
-/* The processes of a communicator of the host program, which has called MPI_Init_thread with
- * MPI_THREAD_MULTIPLE: all its ranks make this call, together. In C mix_distribution_mpi_of(communicator) of
- * mixtape/mpi.h; here `communicator` is its Fortran handle, which is an int in every flavour: MPI_Comm_c2f of
- * it, the integer of `use mpi`, or comm%MPI_VAL of `use mpi_f08`. `flavor` ("openmpi", "mpich") says which
- * MPI a program has loaded that loaded it locally; NULL: it is asked. Messages go through a duplicate: the
- * host's own traffic and error handlers stay its own. MPI is neither started nor ended. Each call makes
- * another distribution, and the end of one is collective: mix_set_distribution(NULL), or another, and its
- * last release, before MPI_Finalize. Scoped. RuntimeError if MPI has not started, has ended, or has too low a
- * thread level; ValueError for an unknown flavour; OSError if there is no plug-in. */
+/* The processes of a communicator of the host program, which starts and ends MPI itself: all its ranks make
+ * this call, together, and wait for each other (MIXTAPE_MPI_TIMEOUT). In C it is
+ * mix_distribution_mpi_of(comm) of mixtape/mpi.h; here `communicator` is the Fortran handle, which is an int
+ * in every flavour: MPI_Comm_c2f of it, the integer of `use mpi`, or comm%MPI_VAL of `use mpi_f08`. `flavor`
+ * ("openmpi", "mpich") says which MPI a program has that loaded it locally; NULL: it is asked. Messages go
+ * through a duplicate: the host's own messages and error handlers stay its own. At MPI_THREAD_MULTIPLE a
+ * thread of the library communicates. Below, the thread that makes a collective call does, within that call;
+ * the bits are the same. At MPI_THREAD_SINGLE and MPI_THREAD_FUNNELED it must be the main thread; at
+ * MPI_THREAD_SERIALIZED no other thread may be in MPI meanwhile. Each call makes another distribution. Its
+ * end is collective, and comes before MPI_Finalize: it is no longer set, and released for the last time;
+ * after MPI_Finalize it ends without MPI. Scoped. RuntimeError if MPI has not started, has ended, or if ranks
+ * do not come; ValueError for an unknown flavour; OSError if there is no plug-in. */
 MIX_API mix_distribution *mix_distribution_mpi_from(int communicator, const char *flavor);
 /* Sets the distribution of the process, which training and collectives use from now on. NULL: none. If nobody
  * has set the number of threads, the ranks of a machine share its cores, unless the launcher has bound them
- * to cores of their own. Setting NULL and releasing the last reference ends MPI, together with all ranks. */
+ * to cores of their own. It holds for all threads; functions and models are compiled for each distribution
+ * under which they run. Setting NULL and releasing the last reference ends MPI, together with all ranks,
+ * unless MPI is a host program's. */
 MIX_API mix_status mix_set_distribution(mix_distribution *distribution);
 /* The distribution in force, borrowed; NULL: none. */
 MIX_API mix_distribution *mix_distribution_current(void);

@@ -34,8 +34,9 @@ typedef struct job {
 struct mix_exchange {
   mix_lane lane;
   mix_exchange_place place;
-  double limit;     /* of opening, in seconds */
-  const int *host;  /* while it opens: the handle of the host's communicator; NULL: there is none */
+  double limit;    /* of opening, in seconds */
+  const int *host; /* NULL: all processes; else the handle of the host's communicator */
+  int handle;
   pthread_t thread; /* unless on_caller */
   pthread_mutex_t lock;
   pthread_cond_t work, progress;
@@ -58,7 +59,7 @@ static double now(void) { return mix_clock(CLOCK_MONOTONIC); }
 
 static int close_link(mix_exchange *x) {
   const mix_transport *t = x->lane.transport;
-  const int code = t->is_over(x->lane.link) ? 0 : mix_waiting_close(&x->waiting);
+  const int code = x->host && t->host_is_over() ? 0 : mix_waiting_close(&x->waiting);
   return code ? code : t->close(x->lane.link);
 }
 
@@ -127,7 +128,7 @@ static kind run_first(mix_exchange *x) {
 static void rank_ended(void *context, int rank) {
   mix_exchange *x = context;
   char text[256];
-  if (atomic_load(&x->closing) || x->lane.transport->is_over(x->lane.link)) return;
+  if (atomic_load(&x->closing) || (x->host && x->lane.transport->host_is_over())) return;
   snprintf(text, sizeof text, "rank %d of %d (process %d on %s) has ended", rank, x->place.ranks,
            x->ranks[rank].process, x->ranks[rank].host);
   mix_log_message(MIX_LOG_ERROR, "distribution: %s, and with it this job", text);
@@ -323,11 +324,19 @@ static void destroy(mix_exchange *x) {
   mix_free(x);
 }
 
+static const char *failure_of(mix_exchange *x) {
+  pthread_mutex_lock(&x->lock);
+  const char *failure = x->failure;
+  pthread_mutex_unlock(&x->lock);
+  return failure;
+}
+
 static mix_exchange *new_exchange(const mix_transport *transport, const int *host) {
   const double limit = mix_waiting_limit();
   mix_exchange *x = limit < 0 ? NULL : mix_calloc(1, sizeof *x);
   if (!x) return NULL;
-  x->lane.transport = transport, x->host = host, x->limit = limit;
+  x->lane.transport = transport, x->limit = limit;
+  if (host) x->handle = *host, x->host = &x->handle;
   pthread_mutex_init(&x->lock, NULL);
   pthread_cond_init(&x->work, NULL);
   pthread_cond_init(&x->progress, NULL);
@@ -384,8 +393,9 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
   if (!start_thread(x)) return mix_meeting_end(meeting), destroy(x), NULL;
   if (waits_in_vain(x, meeting)) return abandon(x, meeting); /* others are still to see that it has come */
   mix_meeting_end(meeting);
-  if (!x->failure) return x;
-  mix_fail_runtime("distribution: %s", x->failure);
+  const char *failure = failure_of(x);
+  if (!failure) return x;
+  mix_fail_runtime("distribution: %s", failure);
   pthread_join(x->thread, NULL);
   destroy(x);
   return NULL;
@@ -394,7 +404,7 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
 /* What has been sent for is not freed: the others may still answer. */
 static mix_exchange *leave_open(mix_exchange *x) {
   const bool begun = x->lane.link != NULL;
-  mix_fail_runtime("distribution: %s", x->failure);
+  mix_fail_runtime("distribution: %s", failure_of(x));
   if (!begun) destroy(x);
   return NULL;
 }
@@ -403,7 +413,7 @@ mix_exchange *mix_exchange_open_on(const mix_transport *transport, int communica
   mix_exchange *x = new_exchange(transport, &communicator);
   if (!x) return NULL;
   record_opened(x, open_link(x));
-  if (x->failure) return leave_open(x);
+  if (failure_of(x)) return leave_open(x);
   if (!x->place.on_caller && !start_thread(x)) return NULL;
   return x;
 }
@@ -447,15 +457,8 @@ void mix_exchange_end_job(mix_exchange *x, int code) {
   pthread_mutex_unlock(&x->lock);
 }
 
-static bool has_failed(mix_exchange *x) {
-  pthread_mutex_lock(&x->lock);
-  const bool failed = x->failure != NULL;
-  pthread_mutex_unlock(&x->lock);
-  return failed;
-}
-
 void mix_exchange_close(mix_exchange *x) {
-  const bool failed = has_failed(x);
+  const bool failed = failure_of(x) != NULL;
   atomic_store(&x->closing, true);
   const char *failure = call(x, CLOSE, NULL, 0, 0, NULL);
   if (failure && !failed) mix_log_message(MIX_LOG_ERROR, "distribution: %s", failure);

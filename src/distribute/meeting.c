@@ -155,7 +155,7 @@ void mix_meeting_look(mix_meeting *m) {
 const char *mix_meeting_missing(mix_meeting *m, char *text, size_t size) {
   mix_text list = {.text = text, .size = size};
   const char *elsewhere = all_are_here() ? "" : " or is on another machine";
-  if (!m || m->announced < 0) return "which ones have not come cannot be told here";
+  if (!m || m->announced < 0 || !m->ranks) return "which ones have not come cannot be told here";
   mix_meeting_look(m);
   for (int r = 0; r < m->ranks; r++) {
     if (m->seen[r] == PRESENT) continue;

@@ -176,7 +176,8 @@ const mix_transport *mix_mpi_plugin(void) {
 const mix_transport *mix_mpi_plugin_of_host(const char *flavor) {
   flavor = flavor ? checked_flavor(flavor) : loaded_flavor();
   const mix_transport *transport = flavor ? plugin_of(flavor) : NULL;
-  if (!transport || !strcmp(flavor_of_version(transport->flavor), flavor)) return transport;
+  const char *own = transport ? flavor_of_version(transport->flavor) : NULL;
+  if (!transport || (own && !strcmp(own, flavor))) return transport;
   return mix_fail_value(
       "distribution_mpi_from: MIXTAPE_MPI_PLUGIN is a plug-in of %s, and the program has %s; "
       "name one of the same flavour, or none",

@@ -55,7 +55,7 @@ typedef struct mix_transport {
   /* Calls `heard` for the notes that are there. */
   int (*listen)(mix_transport_link *link);
   /* Has the host program ended MPI? On any thread. */
-  bool (*is_over)(const mix_transport_link *link);
+  bool (*host_is_over)(void);
   /* Ends the link, whatever it returns. All ranks have told that they close it, unless it is over. */
   int (*close)(mix_transport_link *link);
   void (*end_job)(mix_transport_link *link, int code); /* ends all processes */

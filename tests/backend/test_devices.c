@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "backend/cpu/isa.h"
 #include "base/machine.h"
 #include "base/processor.h"
@@ -175,6 +176,26 @@ static void memory(void **state) {
   assert_string_equal(mix_memory_name(), "auto");
 }
 
+/* Plans of several distributions live side by side, on every device. */
+static void each_communicator_has_a_key(void **state) {
+  (void)state;
+  static uint64_t keys[2][MIX_COMMUNICATORS + 1];
+  mix_communicator c = {.ranks = 2};
+  for (int d = 0; d < 2; d++) {
+    mix_set_device(d ? "ref" : "cpu");
+    mix_context context = mix_context_default();
+    for (unsigned n = 0; n <= MIX_COMMUNICATORS; n++) {
+      c.number = n;
+      context.communicator = n ? &c : NULL;
+      keys[d][n] = mix_context_key(&context);
+    }
+  }
+  const uint64_t *all = keys[0];
+  for (int i = 0; i < 2 * (MIX_COMMUNICATORS + 1); i++)
+    for (int k = 0; k < i; k++) assert_true(all[i] != all[k]);
+  mix_set_device("cpu");
+}
+
 /* Any change moves the key of compiled plans; a former setting gives its former key. */
 static uint64_t key_now(void) {
   const mix_context context = mix_context_default();
@@ -270,6 +291,7 @@ int main(void) {
       cmocka_unit_test(accumulation),
       cmocka_unit_test(float32_precision),
       cmocka_unit_test(memory),
+      cmocka_unit_test(each_communicator_has_a_key),
       cmocka_unit_test(the_key_is_a_function_of_the_settings),
       cmocka_unit_test(the_text_says_what_serves),
   };

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """kill_early.py FLAVOR COUNT SEED PROGRAM...: jobs of PROGRAM one of whose ranks is killed while they start.
 
-All ranks of every job must end by themselves within the limit while ranks meet and what a launcher takes to end
-processes, and not as if nothing had happened. The delays come from the seed; from one job to the next there are
-two ranks or three, and another rank is the victim. Prints each job that did not end, and the longest time of the
-others. Open MPI's mpirun 4.1.4 at times does not end itself although it has ended all ranks ("PMIX ERROR:
-UNREACHABLE"): these are counted, and ended here."""
+All ranks of every job must end by themselves within the limit while ranks meet and what a launcher takes to
+end processes, and not as if nothing had happened. The delays come from the seed; from one job to the next
+there are two ranks or three, and another rank is the victim. Prints each job that did not end, and the
+longest time of the others. Open MPI's mpirun 4.1.4 at times does not end itself although it has ended all
+ranks ("PMIX ERROR: UNREACHABLE"): these are counted, and ended here."""
 
 import os
 import random
@@ -21,12 +21,14 @@ START = 0.6  # seconds in which the victim is killed: on an idle machine ranks h
 
 
 def environment():
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1",
-                MIXTAPE_MPI_TIMEOUT=str(LIMIT), ASAN_OPTIONS="detect_leaks=0")
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                OMP_NUM_THREADS="1", MIXTAPE_MPI_TIMEOUT=str(LIMIT), ASAN_OPTIONS="detect_leaks=0")
 
 
 def launcher(flavor):
-    return ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"] if flavor == "openmpi" else ["mpirun.mpich"]
+    if flavor == "openmpi":
+        return ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
+    return ["mpirun.mpich"]
 
 
 def descendants(process):
@@ -110,8 +112,8 @@ def try_once(flavor, program, choose):
         end_all(job)
         if outcome == "ranks" or not killed or job.returncode == 0:
             output.seek(0)
-            print(f"rank {rank} of {ranks} after {delay:.3f} s, killed: {killed}, left: {outcome}, exit code "
-                  f"{job.returncode}\n{output.read().decode(errors='replace')}", flush=True)
+            print(f"rank {rank} of {ranks} after {delay:.3f} s, killed: {killed}, left: {outcome}, exit "
+                  f"code {job.returncode}\n{output.read().decode(errors='replace')}", flush=True)
             outcome = "ranks"
         return outcome, seconds
 
@@ -122,8 +124,8 @@ def main():
     jobs = [try_once(flavor, program, choose) for _ in range(count)]
     ended = [seconds for outcome, seconds in jobs if outcome == "ended"]
     left = sum(outcome == "ranks" for outcome, _ in jobs)
-    print(f"{flavor}: of {count} jobs {count - left} ended, {count - left - len(ended)} of them without their "
-          f"launcher; the last one after {max(ended, default=0):.1f} s")
+    print(f"{flavor}: of {count} jobs {count - left} ended, {count - left - len(ended)} of them without "
+          f"their launcher; the last one after {max(ended, default=0):.1f} s")
     return left > 0
 
 

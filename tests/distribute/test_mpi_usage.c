@@ -82,6 +82,24 @@ static void check_alone(int ranks) {
   }
 }
 
+/* The last rank trains alone, or is stopped before it has begun: the others say for whom they have waited. */
+static void check_missing(int ranks) {
+  static const char *const last[] = {"%s " TRAIN "--epochs 100000", "sh -c 'kill -STOP $$; exec %s'"};
+  char more[1024] = " : -n 1 ", message[128];
+  snprintf(message, sizeof message,
+           "not all ranks have met within 3 s (MIXTAPE_MPI_TIMEOUT): rank %d of %d has not come", ranks - 1,
+           ranks);
+  setenv("MIXTAPE_MPI_TIMEOUT", "3", 1);
+  for (int i = 0; i < 2; i++) {
+    snprintf(more + 8, sizeof more - 8, last[i], getenv("MIXTAPE_PROGRAM"));
+    const int code = run_job(ranks - 1, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", more);
+    assert_int_not_equal(code, 0);
+    assert_int_not_equal(code, TIMED_OUT);
+    assert_has(program_err, message);
+  }
+  unsetenv("MIXTAPE_MPI_TIMEOUT");
+}
+
 /* Without a plug-in MPI does not start on this rank. */
 static void check_no_plugin(int ranks) {
   char message[64];
@@ -103,7 +121,7 @@ static void check_srun_without_mpi(int ranks) {
   assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
 }
 
-#define TESTS(X) X(usage) X(usage_of_all) X(options) X(alone) X(no_plugin) X(srun_without_mpi)
+#define TESTS(X) X(usage) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin) X(srun_without_mpi)
 TESTS(CASES)
 
 int main(void) {

@@ -92,10 +92,12 @@ static int watch_for_end(void) {
   return code ? code : MPI_Comm_free_keyval(&key);
 }
 
-static bool is_over(const mix_transport_link *link) {
+static bool host_is_over(void) {
   int ended = 0;
-  return link->hosted && (atomic_load(&ending) || (!MPI_Finalized(&ended) && ended));
+  return atomic_load(&ending) || (!MPI_Finalized(&ended) && ended);
 }
+
+static bool is_over(const mix_transport_link *link) { return link->hosted && host_is_over(); }
 
 /* Before any other call, which would abort the program. */
 static int check_state(const mix_transport_link *link) {
@@ -320,7 +322,7 @@ __attribute__((visibility("default"))) const mix_transport *mix_transport_plugin
       .broadcast = broadcast,
       .tell = tell,
       .listen = hear_notes,
-      .is_over = is_over,
+      .host_is_over = host_is_over,
       .close = close_mpi,
       .end_job = end_mpi_job,
       .error_text = error_text,
