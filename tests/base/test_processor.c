@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "support/skip.h"
+#include "base/machine.h"
 #include "base/processor.h"
 #include "base/error.h"
 
@@ -20,8 +21,13 @@
 enum {
   BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS | MIX_CPU_AVX512_VNNI | MIX_CPU_AVX_VNNI,
   AMX = MIX_CPU_AMX_BF16 | MIX_CPU_AMX_INT8,
-  ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | AMX
+  ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | AMX,
+  NEON_FP16 = MIX_CPU_NEON | MIX_CPU_NEON_FP16,
+  NEON_BF16 = NEON_FP16 | MIX_CPU_NEON_BF16 | MIX_CPU_BF16_PAIRS,
+  ALL_OF_ARM64 = NEON_BF16 | MIX_CPU_SVE256
 };
+
+static bool on_arm64(void) { return !strcmp(MIX_MACHINE, "arm64"); }
 
 /* CI runs the tests with these set. */
 static const char *const settings[] = {"MIXTAPE_MAX_ISA", "MIXTAPE_BF16_PAIRS"};
@@ -52,7 +58,7 @@ static int end(void **state) {
   return 0;
 }
 
-/* Is the flag in the first "flags" line of /proc/cpuinfo? */
+/* Is the flag in the first "flags" line of /proc/cpuinfo, "Features" on arm64? */
 static bool has_flag(const char *flags, const char *flag) {
   size_t length = strlen(flag);
   for (const char *at = flags; (at = strstr(at, flag)); at += length)
@@ -74,13 +80,17 @@ static void found_is_what_the_kernel_reports(void **state) {
       {MIX_CPU_AVX512_FP16, {"avx512_fp16"}},
       {MIX_CPU_AMX_BF16, {"amx_tile", "amx_bf16"}},
       {MIX_CPU_AMX_INT8, {"amx_tile", "amx_int8"}},
+      {MIX_CPU_NEON, {"asimd"}},
+      {MIX_CPU_NEON_FP16, {"asimdhp", "asimdfhm"}},
+      {MIX_CPU_NEON_BF16, {"asimdhp", "asimdfhm", "bf16"}},
   };
+  const char *first = on_arm64() ? "Features" : "flags";
   static char line[1 << 16];
   FILE *file = fopen("/proc/cpuinfo", "r");
   bool flags = false;
-  while (file && !flags && fgets(line, sizeof line, file)) flags = strncmp(line, "flags", 5) == 0;
+  while (file && !flags && fgets(line, sizeof line, file)) flags = strncmp(line, first, strlen(first)) == 0;
   if (file) fclose(file);
-  if (!flags) SKIP("/proc/cpuinfo has no flags");
+  if (!flags) SKIP("/proc/cpuinfo has no %s: hidden, or of the machine that emulates", first);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     bool reported = true, found = mix_cpu_found() & rows[i].feature;
     for (int j = 0; j < 4 && rows[i].flags[j]; j++) reported = reported && has_flag(line, rows[i].flags[j]);
@@ -92,7 +102,10 @@ static void found_is_what_the_kernel_reports(void **state) {
 static void features_need_those_below(void **state) {
   (void)state;
   uint32_t found = mix_cpu_found();
-  assert_int_equal(found & ~(uint32_t)ALL, 0);
+  assert_int_equal(found & ~(uint32_t)(on_arm64() ? ALL_OF_ARM64 : ALL), 0);
+  if (found & (MIX_CPU_NEON_FP16 | MIX_CPU_NEON_BF16)) assert_true(found & MIX_CPU_NEON);
+  if (found & MIX_CPU_SVE256) assert_true(found & MIX_CPU_NEON_BF16);
+  if (on_arm64()) return; /* pairs by the setting alone */
   if (found & MIX_CPU_AVX512) assert_true(found & MIX_CPU_AVX2);
   if (found & MIX_CPU_AVX_VNNI) assert_true(found & MIX_CPU_AVX2);
   if (found & (MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AVX512_VNNI))
@@ -106,18 +119,27 @@ static void the_cap_takes_away(void **state) {
   static const struct {
     const char *name;
     uint32_t allowed;
+    bool arm64;
   } rows[] = {
-      {"generic", 0},
-      {"avx2", MIX_CPU_AVX2},
-      {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
-      {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16},
-      {"avx512_fp16", ALL & ~AMX},
-      {"amx", ALL},
-      {"AVX2", MIX_CPU_AVX2},
-      {"", ALL},
+      {"generic", 0, false},
+      {"avx2", MIX_CPU_AVX2, false},
+      {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512, false},
+      {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16, false},
+      {"avx512_fp16", ALL & ~AMX, false},
+      {"amx", ALL, false},
+      {"AVX2", MIX_CPU_AVX2, false},
+      {"", ALL, false},
+      {"generic", 0, true},
+      {"neon", MIX_CPU_NEON, true},
+      {"neon_fp16", NEON_FP16, true},
+      {"neon_bf16", NEON_BF16, true},
+      {"sve256", ALL_OF_ARM64, true},
+      {"NEON", MIX_CPU_NEON, true},
+      {"", ALL_OF_ARM64, true},
   };
   uint32_t found = mix_cpu_found();
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (rows[i].arm64 != on_arm64()) continue;
     setenv("MIXTAPE_MAX_ISA", rows[i].name, 1);
     assert_int_equal(mix_cpu_features(), found & rows[i].allowed);
     assert_int_equal(mix_cpu_found(), found);
@@ -159,14 +181,14 @@ static void pairs_go_by_vendor(void **state) {
 static void pairs_go_by_the_setting(void **state) {
   (void)state;
   const uint32_t found = mix_cpu_found();
-  const bool possible = found & MIX_CPU_AVX512_BF16;
+  const bool possible = found & (MIX_CPU_AVX512_BF16 | MIX_CPU_NEON_BF16);
   int warnings = 0;
   mix_set_log_callback(count_warnings, &warnings);
   setenv("MIXTAPE_BF16_PAIRS", "off", 1);
   assert_int_equal(mix_cpu_features(), found & ~(uint32_t)MIX_CPU_BF16_PAIRS);
   setenv("MIXTAPE_BF16_PAIRS", "ON", 1);
   assert_int_equal(mix_cpu_features(), found | (possible ? MIX_CPU_BF16_PAIRS : 0));
-  setenv("MIXTAPE_MAX_ISA", "avx512", 1);
+  setenv("MIXTAPE_MAX_ISA", on_arm64() ? "neon_fp16" : "avx512", 1);
   assert_false(mix_cpu_features() & MIX_CPU_BF16_PAIRS);
   unsetenv("MIXTAPE_MAX_ISA");
   setenv("MIXTAPE_BF16_PAIRS", "", 1);
@@ -181,8 +203,8 @@ static void pairs_go_by_the_setting(void **state) {
 static void the_override_takes_away(void **state) {
   (void)state;
   uint32_t found = mix_cpu_found();
-  mix_cpu_override(MIX_CPU_AVX2);
-  assert_int_equal(mix_cpu_features(), found & MIX_CPU_AVX2);
+  mix_cpu_override(MIX_CPU_AVX2 | MIX_CPU_NEON);
+  assert_int_equal(mix_cpu_features(), found & (MIX_CPU_AVX2 | MIX_CPU_NEON));
   mix_cpu_override(0);
   assert_int_equal(mix_cpu_found(), 0);
   mix_cpu_override(UINT32_MAX);
@@ -192,7 +214,7 @@ static void the_override_takes_away(void **state) {
 static void features_as_text(void **state) {
   (void)state;
   char text[100];
-  assert_string_equal(mix_cpu_features_text(0, text, sizeof text), "none beyond x86-64");
+  assert_string_equal(mix_cpu_features_text(0, text, sizeof text), "none beyond " MIX_MACHINE);
   assert_string_equal(mix_cpu_features_text(MIX_CPU_AVX512, text, sizeof text), "avx512");
   assert_string_equal(
       mix_cpu_features_text(ALL, text, sizeof text),

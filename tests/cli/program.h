@@ -54,7 +54,8 @@ static inline int run_program_to(const char *out, const char *const *arguments) 
     if (in < 0 || to < 0 || error < 0) _exit(126);
     dup2(in, 0), dup2(to, 1), dup2(error, 2);
     close(in), close(to), close(error);
-    const int file = open(program, O_RDONLY | O_CLOEXEC); /* its path may be closed to another user */
+    /* Its path may be closed to another user; the shell reads a script, which begins an emulator, by it. */
+    const int file = open(program, O_RDONLY);
     if (program_begins && !program_begins()) _exit(125);
     fexecve(file, (char *const *)list, environ);
     _exit(127);

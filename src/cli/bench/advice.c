@@ -24,11 +24,13 @@ static const struct {
   int unit;   /* m and n are padded to its multiples */
   bool depth; /* k is padded too */
 } engines[] = {{"amx", "AMX", 3, 6, TILE, true},
-               {"t4x32", "AVX512-FP16", 1.86, 1.77, TILE, false},
-               {"fp16", "AVX512-FP16", 1.77, 1.68, TILE, false},
+               {"t4x32_avx512", "AVX512-FP16", 1.86, 1.77, TILE, false},
+               {"avx512fp16", "AVX512-FP16", 1.77, 1.68, TILE, false},
                {"avx512bf16", "AVX512-BF16", 1, 2, 16, false},
+               {"neonbf16", "BFMLALB, BFMLALT", 1, 1, 8, false}, /* arm64: not measured */
+               {"neonfp16", "FMLA on float16", 1, 1, 8, false},
                {"", "", 1, 1, 16, false}};
-enum { UPCAST = 4 }; /* the last row: multiplied in float32 */
+enum { UPCAST = sizeof engines / sizeof *engines - 1 }; /* multiplied in float32 */
 
 /* NVIDIA's GPUs, from their data sheets: V100 to H100 do 13 to 25 float32 operations a byte, about 20 to 60
  * a picosecond, and start a kernel in some microseconds. */
@@ -49,7 +51,9 @@ double bench_advice_rest(void) {
 
 const char *bench_advice_source(void) {
   mix_gpu_fact gpu;
-  return find_gpu(&gpu) ? "data sheets" : "measurements";
+  return find_gpu(&gpu)                      ? "data sheets"
+         : mix_cpu_features() & MIX_CPU_NEON ? "measurements on x86-64 (arm64 is not measured)"
+                                             : "measurements";
 }
 
 int bench_advice_rule(void) {
@@ -168,6 +172,9 @@ void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *a
   else if (packing * (m * k + k * n) > work / (rate * filled) / 2)
     snprintf(advice->why, sizeof advice->why,
              "packing of operands counts: they are used by few rows or columns");
+  else if (rate <= 1)
+    snprintf(advice->why, sizeof advice->why, "%s: not measured, counted as fast as float32",
+             engines[e].instructions);
   else
     snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast", engines[e].instructions,
              rate);
