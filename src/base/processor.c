@@ -78,9 +78,9 @@ static uint32_t choose_pairs(uint32_t features) {
 uint32_t mix_cpu_features(void) { return choose_pairs(mix_cpu_found() & cap()); }
 
 const char *mix_cpu_features_text(uint32_t features, char *text, int size) {
-  static const char *const names[] = {"avx2",        "avx512",   "avx_vnni",   "avx512_vnni", "avx512_bf16",
-                                      "avx512_fp16", "amx_bf16", "bf16_pairs", "neon",        "neon_fp16",
-                                      "neon_bf16",   "sve256",   "amx_int8"};
+  static const char *const names[] = {"avx2",        "avx512",    "avx_vnni",   "avx512_vnni", "avx512_bf16",
+                                      "avx512_fp16", "amx_bf16",  "bf16_pairs", "neon",        "neon_dot",
+                                      "neon_fp16",   "neon_bf16", "sve256",     "amx_int8"};
   if (size <= 0) return "";
   int length = 0;
   text[0] = '\0';

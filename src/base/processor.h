@@ -15,16 +15,17 @@ typedef enum mix_cpu_feature {
   MIX_CPU_AMX_BF16 = 1 << 6,   /* AMX tiles and bfloat16, permission granted */
   MIX_CPU_BF16_PAIRS = 1 << 7, /* bfloat16's products outrun float32's: chosen by vendor and family */
   MIX_CPU_NEON = 1 << 8,       /* Advanced SIMD of arm64 */
-  MIX_CPU_NEON_FP16 = 1 << 9,  /* its float16 arithmetic */
-  MIX_CPU_NEON_BF16 = 1 << 10,
-  MIX_CPU_SVE256 = 1 << 11,   /* SVE with vectors of 256 bits or more: no kernels yet */
-  MIX_CPU_AMX_INT8 = 1 << 12, /* beside MIX_CPU_AMX_BF16 */
+  MIX_CPU_NEON_DOT = 1 << 9,   /* its products of four int8 (SDOT) */
+  MIX_CPU_NEON_FP16 = 1 << 10, /* its float16 arithmetic */
+  MIX_CPU_NEON_BF16 = 1 << 11,
+  MIX_CPU_SVE256 = 1 << 12,   /* SVE with vectors of 256 bits or more: no kernels yet */
+  MIX_CPU_AMX_INT8 = 1 << 13, /* beside MIX_CPU_AMX_BF16 */
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,
- * avx512_bf16, avx512_fp16, amx, where VNNI belongs to avx512_bf16; on arm64 generic, neon, neon_fp16,
- * neon_bf16, sve256), MIX_CPU_BF16_PAIRS as MIXTAPE_BF16_PAIRS says (on, off; on needs the processor's
- * bfloat16 in force). */
+ * avx512_bf16, avx512_fp16, amx, where VNNI belongs to avx512_bf16; on arm64 generic, neon, neon_dot,
+ * neon_fp16, neon_bf16, sve256), MIX_CPU_BF16_PAIRS as MIXTAPE_BF16_PAIRS says (on, off; on needs the
+ * processor's bfloat16 in force). */
 uint32_t mix_cpu_features(void);
 /* The features of the processor, without that limit. */
 uint32_t mix_cpu_found(void);

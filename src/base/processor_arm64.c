@@ -10,9 +10,8 @@
 #include <sys/prctl.h>
 
 /* Named here, because older headers of the C library lack some. */
-enum { ASIMD = 1 << 1, CPUID = 1 << 11, ASIMDHP = 1 << 10, SVE = 1 << 22, ASIMDFHM = 1 << 23 };
+enum { ASIMD = 1 << 1, ASIMDHP = 1 << 10, CPUID = 1 << 11, ASIMDDP = 1 << 20, SVE = 1 << 22 };
 enum { BF16 = 1 << 14 }; /* of the second word */
-#define FP16 (ASIMDHP | ASIMDFHM)
 
 static bool has_sve256(unsigned long capabilities) {
   enum { GET_VL = 51, LENGTH = 0xffff, BYTES = 32 };
@@ -21,11 +20,12 @@ static bool has_sve256(unsigned long capabilities) {
   return answer >= 0 && (answer & LENGTH) >= BYTES;
 }
 
-/* Each feature requires the previous one, because kernels are compiled so. */
+/* Each feature requires the previous one, because kernels are compiled so; but SDOT NEON alone. */
 static uint32_t find_features(void) {
   const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
-  const bool neon = first & ASIMD, fp16 = neon && (first & FP16) == FP16, bf16 = fp16 && second & BF16;
-  return (neon ? MIX_CPU_NEON : 0) | (fp16 ? MIX_CPU_NEON_FP16 : 0) | (bf16 ? MIX_CPU_NEON_BF16 : 0) |
+  const bool neon = first & ASIMD, fp16 = neon && first & ASIMDHP, bf16 = fp16 && second & BF16;
+  return (neon ? MIX_CPU_NEON : 0) | (neon && first & ASIMDDP ? MIX_CPU_NEON_DOT : 0) |
+         (fp16 ? MIX_CPU_NEON_FP16 : 0) | (bf16 ? MIX_CPU_NEON_BF16 : 0) |
          (bf16 && has_sve256(first) ? MIX_CPU_SVE256 : 0);
 }
 
@@ -85,13 +85,15 @@ void mix_processor_find(mix_processor *found) {
 }
 
 enum {
-  WITH_FP16 = MIX_CPU_NEON | MIX_CPU_NEON_FP16,
+  WITH_DOT = MIX_CPU_NEON | MIX_CPU_NEON_DOT,
+  WITH_FP16 = WITH_DOT | MIX_CPU_NEON_FP16,
   WITH_BF16 = WITH_FP16 | MIX_CPU_NEON_BF16 | MIX_CPU_BF16_PAIRS
 };
 
 const mix_isa_cap mix_isa_caps[] = {
     {"generic", 0},
     {"neon", MIX_CPU_NEON},
+    {"neon_dot", WITH_DOT},
     {"neon_fp16", WITH_FP16},
     {"neon_bf16", WITH_BF16},
     {"sve256", WITH_BF16 | MIX_CPU_SVE256},

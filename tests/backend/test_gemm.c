@@ -457,11 +457,9 @@ static void gradients_of_kernels_of_few_examples_are_shared_by_whole_rows(void *
   static const struct {
     const char *name;
     mix_dtype dtype;
-  } engines[] = {{"f32_generic", MIX_FLOAT32},
-                 {"f32_avx512", MIX_FLOAT32},
-                 {"f32_avx512", MIX_BFLOAT16},
-                 {"t4x16_avx512fp16", MIX_FLOAT16},
-                 {"f32_neon", MIX_FLOAT32}};
+  } engines[] = {{"f32_generic", MIX_FLOAT32},    {"f32_avx512", MIX_FLOAT32},
+                 {"f32_avx512", MIX_BFLOAT16},    {"t4x16_avx512fp16", MIX_FLOAT16},
+                 {"t4x16_neonfp16", MIX_FLOAT16}, {"f32_neon", MIX_FLOAT32}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
       const mix_gemm_engine *engine = engine_here(engines[e].name);
@@ -474,7 +472,7 @@ static void gradients_of_kernels_of_few_examples_are_shared_by_whole_rows(void *
 }
 
 int main(void) {
-  mix_set_accumulate("exact"); /* blocked sums: test_gemm_avx512fp16.c */
+  mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
   const struct CMUnitTest tests[] = {
       ON_EACH_SET_OF_PRODUCTS(exact_on_integers),
       ON_EACH_SET_OF_PRODUCTS(deep_products_take_every_form),

@@ -147,7 +147,7 @@ static void sums_of_small_products(const mix_kernel *kernel) {
           mix_store_double(x.in[which], dtype, i, of_eight_bits(r.normal / 2 - 3 + (int)(next_random() % 4)));
       double *absolute, *expected = naive(&x, &absolute);
       run_with(kernel, &x, 2);
-      /* (k + 2) eps |A||B|, or that of blocked sums (test_gemm_avx512fp16.c), whose held numbers are at most
+      /* (k + 2) eps |A||B|, or that of blocked sums (test_gemm_fp16.c), whose held numbers are at most
        * 2^-25 of the largest product. */
       const double largest = ldexp(1, 2 * (r.normal / 2 + 1)), k = (double)x.k;
       const double sums =

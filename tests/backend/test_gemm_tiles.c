@@ -6,10 +6,10 @@
 static const struct {
   const char *name;
   mix_dtype dtype;
-} engines[] = {{"f32_generic", MIX_FLOAT32},       {"f32_avx512", MIX_FLOAT32},
-               {"f32_avx512", MIX_BFLOAT16},       {"f64_avx2", MIX_FLOAT64},
-               {"t4x32_avx512fp16", MIX_BFLOAT16}, {"t4x16_avx512fp16", MIX_FLOAT16},
-               {"f32_neon", MIX_FLOAT32},          {"f64_neon", MIX_FLOAT64}};
+} engines[] = {
+    {"f32_generic", MIX_FLOAT32},    {"f32_avx512", MIX_FLOAT32},        {"f32_avx512", MIX_BFLOAT16},
+    {"f64_avx2", MIX_FLOAT64},       {"t4x32_avx512fp16", MIX_BFLOAT16}, {"t4x16_avx512fp16", MIX_FLOAT16},
+    {"t4x16_neonfp16", MIX_FLOAT16}, {"f32_neon", MIX_FLOAT32},          {"f64_neon", MIX_FLOAT64}};
 enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MAX_TILES = 5000 };
 
 /* Products with work stealing for two threads. `once`: what float16 sums pack once for all tiles, with a
@@ -153,8 +153,9 @@ static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
 
 static void float16_sums_pack_once_what_tiles_share(void **unused) {
   (void)unused;
-  const mix_gemm_engine *engine = engine_here("t4x16_avx512fp16");
-  if (!engine) SKIP("this processor lacks AVX512-FP16");
+  const mix_gemm_engine *avx512 = engine_here("t4x16_avx512fp16"),
+                        *engine = avx512 ? avx512 : engine_here("t4x16_neonfp16");
+  if (!engine) SKIP("this processor lacks float16 arithmetic");
   if (mix_cpu_cache(2) != 2 << 20) SKIP("the second cache is not of 2 MiB");
   for (int c = 0; c < CASES; c++) {
     const mix_gemm_plan plan =

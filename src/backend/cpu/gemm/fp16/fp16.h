@@ -1,8 +1,8 @@
-/* The engine with float16 sums: its parts are planning and driver (engine_avx512fp16.c), packing
- * (pack_avx512fp16.c) and micro-kernels (micro_kernel_avx512fp16.c).
+/* The engine with float16 sums, of AVX512-FP16 and of NEON: its parts are planning and driver (engine.h),
+ * packing (pack.h, scaling.h) and micro-kernels (micro_kernel.h), over vectors (vectors_*.h).
  *
- * AVX512-FP16 multiplies and adds 32 float16 numbers where AVX-512 does 16 float32 ones, but rounds each sum
- * to float16. *Blocked accumulation* keeps such sums short. `chains` chains of `length` products are each
+ * Such instructions multiply and add twice as many float16 numbers as float32 ones, but round each sum to
+ * float16. *Blocked accumulation* keeps such sums short. `chains` chains of `length` products are each
  * summed in float16; the chains are added pairwise; their sum, a block, is widened and added to a float32
  * sum. t4x16 is four chains of sixteen. (Blanchard, Higham, Mary, "A class of fast and accurate summation
  * algorithms", SIAM J. Sci. Comput. 2020.)

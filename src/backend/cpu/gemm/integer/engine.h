@@ -1,7 +1,8 @@
 /* Template: the engine of one instruction set. Its file defines ENGINE; SIMD_BYTES and VECTORS, of a row of a
  * tile; GROUP; MULTIPLY_ADD(sums, a, b), which adds the products of each lane's group; and PACKING, a header,
  * or nothing. OFFSET is 0, or 128 where B is unsigned: b + 128, and a row's sums start from -128 times its
- * sum. */
+ * sum. FACTOR and BROADCAST(x), SUMS, BEGIN_SUMS(x) and END_SUMS(sums) are for sets that keep A's lane or the
+ * sums of a vector's lanes in another form. */
 #include "backend/cpu/gemm/integer/integer.h"
 #include "backend/cpu/simd/attributes.h"
 #include <string.h>
@@ -18,17 +19,27 @@ SIMD_INLINE lanes load_lanes(const int32_t *p) {
 }
 SIMD_INLINE void store_lanes(int32_t *p, lanes x) { memcpy(p, &x, sizeof x); }
 
+#ifndef BROADCAST
+#define FACTOR lanes
+#define BROADCAST(x) ((lanes){0} + (x))
+#endif
+#ifndef SUMS
+#define SUMS lanes
+#define BEGIN_SUMS(x) ((lanes){0} + (x))
+#define END_SUMS(sums) (sums)
+#endif
+
 /* `rows` is a constant after inlining. */
 SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, int64_t a_stride,
                                const int32_t *b, const int32_t *start, int32_t *c, int64_t c_stride,
                                bool add) {
-  lanes sums[MR][VECTORS];
+  SUMS sums[MR][VECTORS];
   const char *row[MR];
   SIMD_UNROLL
   for (int i = 0; i < rows; i++) {
     row[i] = a + i * a_stride;
     SIMD_UNROLL
-    for (int v = 0; v < VECTORS; v++) sums[i][v] = (lanes){0} + (uint32_t)start[i];
+    for (int v = 0; v < VECTORS; v++) sums[i][v] = BEGIN_SUMS((uint32_t)start[i]);
   }
 #pragma GCC unroll 2
   for (int64_t g = 0; g < groups; g++, b += NR) {
@@ -37,7 +48,7 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
     for (int v = 0; v < VECTORS; v++) x[v] = load_lanes(b + v * LANES);
     SIMD_UNROLL
     for (int i = 0; i < rows; i++) {
-      const lanes y = (lanes){0} + lane_at(row[i] + 4 * g);
+      const FACTOR y = BROADCAST(lane_at(row[i] + 4 * g));
       SIMD_UNROLL
       for (int v = 0; v < VECTORS; v++) sums[i][v] = MULTIPLY_ADD(sums[i][v], y, x[v]);
     }
@@ -46,7 +57,7 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
   for (int i = 0; i < rows; i++) SIMD_UNROLL
   for (int v = 0; v < VECTORS; v++) {
     int32_t *const to = c + i * c_stride + v * LANES;
-    store_lanes(to, add ? load_lanes(to) + sums[i][v] : sums[i][v]);
+    store_lanes(to, add ? load_lanes(to) + END_SUMS(sums[i][v]) : END_SUMS(sums[i][v]));
   }
 }
 

@@ -5,9 +5,11 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+enum { PACKED = 16 }; /* columns that pack_columns takes */
+
 #if GROUP == 4
 /* 16 columns of four rows: the four bytes of a column become its lane, with the offset added. */
-SIMD_INLINE void pack_16(const int8_t *source, int64_t stride, int32_t *to) {
+SIMD_INLINE void pack_columns(const int8_t *source, int64_t stride, int32_t *to) {
   const __m128i offset = _mm_set1_epi8((char)OFFSET);
   __m128i r[4];
   for (int i = 0; i < 4; i++)
@@ -35,7 +37,7 @@ SIMD_INLINE void transpose_4(const int8_t *source, int64_t stride, int32_t *to) 
 }
 #else
 /* 16 columns of two rows, widened: the pair of a column is its lane. */
-SIMD_INLINE void pack_16(const int8_t *source, int64_t stride, int32_t *to) {
+SIMD_INLINE void pack_columns(const int8_t *source, int64_t stride, int32_t *to) {
   for (int i = 0; i < 16; i += 8) {
     const __m128i first = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(source + i))),
                   second = _mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)(source + stride + i)));

@@ -15,7 +15,8 @@ SIMD_INLINE uint32_t lane_at(const void *p) {
 #ifdef PACKING
 #include PACKING
 #else
-SIMD_INLINE void pack_16(const int8_t *source, int64_t stride, int32_t *to) {}
+enum { PACKED = 16 };
+SIMD_INLINE void pack_columns(const int8_t *source, int64_t stride, int32_t *to) {}
 #endif
 
 /* Of `depth` numbers of k, padded to whole steps. */
@@ -51,9 +52,9 @@ static void pack_b_plain(const int8_t *source, int64_t stride, int64_t depth, in
       /* Rows are far apart: the hardware does not prefetch them. */
       for (int i = 0; i < GROUP && left > AHEAD + i; i++)
         __builtin_prefetch(source + (g * GROUP + AHEAD + i) * stride);
-      if (left >= GROUP && NR % 16 == 0)
-        for (; done + 16 <= count; done += 16)
-          pack_16(source + g * GROUP * stride + done, stride, packed + g * NR + done);
+      if (left >= GROUP && NR % PACKED == 0)
+        for (; done + PACKED <= count; done += PACKED)
+          pack_columns(source + g * GROUP * stride + done, stride, packed + g * NR + done);
       pack_lanes(source + g * GROUP * stride, stride, 1, left, count, done, NR, packed + g * NR);
     }
   }

@@ -1,6 +1,7 @@
-/* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that
- * every shape is tried. Oracles: integer data whose products and partial sums float16 holds (tolerance 0);
- * the reference kernel for numbers that are not finite; bounds derived where they are used. */
+/* Products in blocked accumulation (AVX512-FP16, NEON with float16), called by name whatever the dispatch
+ * would choose, so that every shape is tried. Oracles: integer data whose products and partial sums float16
+ * holds (tolerance 0); the documented order of sums, step by step; the reference kernel for numbers that are
+ * not finite; bounds derived where they are used. */
 /* Holds docs/NUMERICS.md: Accumulation. */
 #include "support/skip.h"
 #include "backend/gemm_plans.h"
@@ -8,8 +9,6 @@
 
 #include <mixtape/device.h>
 #include <stdio.h>
-
-enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16 };
 
 static const mix_dtype storages[] = {MIX_BFLOAT16, MIX_FLOAT16};
 
@@ -24,17 +23,31 @@ enum { USUAL, LONG, VARIANTS };
 static const sums variants[VARIANTS] = {[USUAL] = {"t4x16", 16}, [LONG] = {"t4x32", 32}};
 static int block_of(const sums *how) { return CHAINS * how->chain; }
 
+/* The instruction set, of this processor, and its engine of chains of 16; NULL: it has none. */
+static const char *set_here(void) {
+  return engine_here("t4x16_avx512fp16") ? "avx512fp16" : engine_here("t4x16_neonfp16") ? "neonfp16" : NULL;
+}
+static const mix_gemm_engine *engine(void) {
+  const mix_gemm_engine *avx512 = engine_here("t4x16_avx512fp16");
+  return avx512 ? avx512 : engine_here("t4x16_neonfp16");
+}
+/* Chains of 32 are for large products under auto, which takes none on arm64. */
+static size_t variants_here(void) { return engine_here("t4x32_avx512fp16") ? VARIANTS : USUAL + 1; }
+
 static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
-  if ((mix_cpu_features() & NEEDS) != NEEDS) SKIP("this processor lacks AVX512-FP16");
+  if (!set_here()) SKIP("this processor lacks float16 arithmetic");
 }
 static const mix_kernel *blocked(mix_dtype dtype, const sums *how) {
   char name[64];
-  snprintf(name, sizeof name, "gemm_%s_%s_avx512fp16", dtype == MIX_FLOAT16 ? "f16" : "bf16", how->name);
+  snprintf(name, sizeof name, "gemm_%s_%s_%s", dtype == MIX_FLOAT16 ? "f16" : "bf16", how->name, set_here());
   return kernel_named(mix_cpu_matmul_kernels, name);
 }
+/* Is case i tried? All are, but for NEON, which has run under an emulator alone, one of eight: there a
+ * product of float16 takes a hundred times as long. */
+static bool tried(size_t i) { return engine_here("t4x16_avx512fp16") || i % 8 == 0; }
 /* Where one form is enough, they take turns. */
-static const sums *in_turn(int64_t i) { return &variants[i % VARIANTS]; }
+static const sums *in_turn(int64_t i) { return &variants[(size_t)i % variants_here()]; }
 
 static const int64_t shapes[][3] = {
     {1, 1, 1},      {1, 40, 70},     {40, 1, 70},     {0, 5, 3},      {5, 0, 3},      {40, 33, 0},
@@ -66,7 +79,7 @@ static void exact_on_integers(void **unused) {
   need_float16();
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int transposes = 0; transposes < 4; transposes++)
-      for (size_t v = 0; v < VARIANTS; v++) {
+      for (size_t v = 0; v < variants_here() && tried(3 * s + (size_t)transposes); v++) {
         const int threads = 1 + (int)(s + v + (size_t)transposes) % MAX_THREADS;
         check_exact(&variants[v], MIX_BFLOAT16, shapes[s], transposes, threads);
         check_exact(&variants[v], MIX_FLOAT16, shapes[s], transposes, threads);
@@ -124,6 +137,78 @@ static void every_exponent(void **unused) {
           free_product(&x);
         }
   }
+}
+
+/* ---- the order of sums (fp16.h) ---- */
+
+/* The scale of a step that brings its largest number just below 2^limit. */
+static double scale_of(const product *x, int which, int64_t first, int64_t end, int64_t k, int64_t k_end,
+                       int limit) {
+  double most = 0;
+  for (int64_t line = first; line < end; line++)
+    for (int64_t l = k; l < k_end; l++)
+      most = fmax(most, fabs(get(x, which, which ? l : line, which ? line : l)));
+  return most > 0 ? ldexp(1, limit - 1 - ilogb(most)) : 1;
+}
+
+/* One element, of these rows' and columns' panels: chains of float16 products and sums, each rounded once (a
+ * product and a float16 number are exact in double), added in pairs; then blocks in float32. Numbers of a few
+ * binades: no scale takes one below float16's normal numbers. */
+static float element_step_by_step(const product *x, const sums *how, int64_t i, int64_t j,
+                                  const int64_t *rows, const int64_t *columns) {
+  const int block = block_of(how), step = block > 64 ? 128 : 64, bits = step == 128 ? 8 : 9;
+  float sum = 0;
+  for (int64_t k = 0; k < x->k; k += block) {
+    const int64_t left = x->k - k < block ? x->k - k : block, from = k / step * step,
+                  end = from + step < x->k ? from + step : x->k;
+    const int length = left == block ? how->chain : (int)(left + CHAINS - 1) / CHAINS;
+    const double up_a = scale_of(x, 0, rows[0], rows[1], from, end, (bits + 1) / 2),
+                 up_b = scale_of(x, 1, columns[0], columns[1], from, end, bits / 2);
+    double chains[CHAINS] = {0};
+    for (int c = 0; c < CHAINS; c++)
+      for (int64_t l = k + c * length; l < k + (c + 1) * length && l < x->k; l++)
+        chains[c] = rounded_to(MIX_FLOAT16, chains[c] + get(x, 0, i, l) * up_a * get(x, 1, l, j) * up_b);
+    const double pairs[] = {rounded_to(MIX_FLOAT16, chains[0] + chains[1]),
+                            rounded_to(MIX_FLOAT16, chains[2] + chains[3])};
+    const float all = (float)rounded_to(MIX_FLOAT16, pairs[0] + pairs[1]), undo = (float)(1 / (up_a * up_b));
+    sum = k ? fmaf(all, undo, sum) : all * undo;
+  }
+  return sum;
+}
+
+static void sums_have_the_documented_order(void **unused) {
+  (void)unused;
+  need_float16();
+  enum { MR = 14, NR = 64 };
+  static const int64_t sizes[][3] = {{17, 70, 300}, {33, 40, 131}, {14, 130, 64}};
+  for (size_t d = 0; d < 2; d++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+      for (int transposes = 0; transposes < 4; transposes++) {
+        if (!tried(4 * d + s + (size_t)transposes)) continue;
+        product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
+        const sums *how = in_turn((int64_t)s + transposes);
+        const int64_t apart = engine_here("t4x16_avx512fp16") ? 7 : 37; /* columns that are computed anew */
+        for (int which = 0; which < 2; which++)
+          for (int64_t e = 0; e < mix_shape_size(x.inputs[which].shape); e++)
+            mix_store_double(x.in[which], storages[d], e,
+                             (1 + next_random() / 0x1p31) * (next_random() % 2 ? 1 : -0.5));
+        sums_as_float32(&x);
+        run_with(blocked(storages[d], how), &x, 2);
+        const int64_t panels = (x.m + MR - 1) / MR;
+        for (int64_t i = 0, panel = 0; i < x.m; i++) {
+          if (i >= x.m * (panel + 1) / panels) panel++;
+          const int64_t rows[2] = {x.m * panel / panels, x.m * (panel + 1) / panels};
+          for (int64_t j = i % apart; j < x.n; j += apart) {
+            const int64_t columns[2] = {j / NR * NR, j / NR * NR + NR < x.n ? j / NR * NR + NR : x.n};
+            const float expected = element_step_by_step(&x, how, i, j, rows, columns);
+            if (result(&x, i * x.n + j) != expected)
+              fail_msg("%s %s %lldx%lldx%lld transposes %d: element (%lld, %lld) is %a, not %a", how->name,
+                       mix_dtype_name(storages[d]), (long long)x.m, (long long)x.n, (long long)x.k,
+                       transposes, (long long)i, (long long)j, result(&x, i * x.n + j), (double)expected);
+          }
+        }
+        free_product(&x);
+      }
 }
 
 static double normal(void) { /* Box and Muller */
@@ -226,19 +311,21 @@ static void bound_on_any_data(void **unused) {
       {RANDOM, RANDOM},   {RECTIFIED, RANDOM}, {RECTIFIED, RECTIFIED}, {POSITIVE, POSITIVE},
       {RECTIFIED, SMALL}, {RECTIFIED, TINY},   {LARGE, LARGE},         {LARGE_POSITIVE, LARGE_POSITIVE},
       {HEAVY, RANDOM},    {RANDOM, HEAVY},     {HEAVY, HEAVY},         {MIXED, RANDOM}};
-  for (size_t v = 0; v < VARIANTS; v++)
+  for (size_t v = 0; v < variants_here(); v++)
     for (size_t d = 0; d < 2; d++)
       for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
-        check_bound(&variants[v], storages[d], pairs[p][0], pairs[p][1], 1000, typical_error(&variants[v]));
+        if (tried(p + 4 * d))
+          check_bound(&variants[v], storages[d], pairs[p][0], pairs[p][1], 1000, typical_error(&variants[v]));
 }
 
 static void no_growth_with_k(void **unused) {
   (void)unused;
   need_float16();
   static const int64_t depths[] = {64, 100, 784, 4096, 20000};
-  for (size_t v = 0; v < VARIANTS; v++)
+  for (size_t v = 0; v < variants_here(); v++)
     for (size_t d = 0; d < 2; d++)
       for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        if (!tried(2 * i + 4 * d)) continue;
         check_bound(&variants[v], storages[d], RANDOM, RANDOM, depths[i], typical_error(&variants[v]));
         check_bound(&variants[v], storages[d], POSITIVE, POSITIVE, depths[i], typical_error(&variants[v]));
       }
@@ -291,7 +378,7 @@ static void check_large_numbers(const sums *how, mix_dtype dtype, int transposes
 static void no_overflow_inside(void **unused) {
   (void)unused;
   need_float16();
-  for (size_t v = 0; v < VARIANTS; v++)
+  for (size_t v = 0; v < variants_here(); v++)
     for (size_t d = 0; d < 2; d++)
       for (int transposes = 0; transposes < 4; transposes++)
         check_large_numbers(&variants[v], storages[d], transposes);
@@ -302,13 +389,12 @@ static void same_bits_for_any_number_of_threads(void **unused) {
   (void)unused;
   need_float16();
   for (int threads = 1; threads <= 3; threads += 2)
-    assert_int_equal(plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, 700, 600, 530, 0, threads).kc <
-                         530,
-                     threads == 3);
+    assert_int_equal(plan_of_shape(engine(), MIX_FLOAT16, 700, 600, 530, 0, threads).kc < 530, threads == 3);
   static const int64_t sizes[][3] = {{700, 600, 530}, {129, 1300, 400}, {1300, 40, 1700}};
   for (size_t d = 0; d < 2; d++)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
       for (int transposes = 0; transposes < 4; transposes++) {
+        if (!tried(4 * d + s + (size_t)transposes)) continue;
         product x = make_product(storages[d], sizes[s][0], sizes[s][1], sizes[s][2], transposes);
         fill_from(&x, 0, MIXED), fill_from(&x, 1, HEAVY);
         sums_as_float32(&x);
@@ -328,16 +414,16 @@ static void rows_are_packed_once_for_a_span(void **unused) {
     for (int transposes = 0; transposes < 4; transposes++)
       for (int s = 0; s < 2; s++) {
         const int64_t *x = computed[s];
-        const mix_gemm_plan plan =
-            plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        const mix_gemm_plan plan = plan_of_shape(engine(), storages[d], x[0], x[1], x[2], transposes, 1);
         assert_true(mix_fp16_plan_of(&plan)->column_span > 2 * plan.nc &&
                     mix_fp16_plan_of(&plan)->a_panels * plan.engine->mr >= x[0]);
         assert_int_equal(plan.kc < x[2], s);
-        check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
+        if (tried(4 * d + (size_t)(2 * s + transposes)))
+          check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
       }
   for (int s = 0; s < 2; s++) {
     const mix_gemm_plan plan =
-        plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
+        plan_of_shape(engine(), MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
     assert_true(mix_fp16_plan_of(&plan)->column_span >= 4096 && mix_fp16_plan_of(&plan)->c_bytes <= 25 << 20);
   }
 }
@@ -356,10 +442,10 @@ static void blocks_of_b_are_prefetched(void **unused) {
     for (int transposes = 0; transposes < 4; transposes++)
       for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *x = cases[i].size;
-        const mix_gemm_plan plan =
-            plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
+        const mix_gemm_plan plan = plan_of_shape(engine(), storages[d], x[0], x[1], x[2], transposes, 1);
         assert_int_equal(mix_fp16_plan_of(&plan)->prefetch_b_source, cases[i].prefetched);
         assert_true(!mix_fp16_plan_of(&plan)->prefetch_b_source || (plan.kc < x[2] && plan.nc < x[1]));
+        if (!tried(4 * d + i + (size_t)transposes)) continue;
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 1);
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 2);
       }
@@ -403,6 +489,7 @@ static void not_finite_in_every_position(void **unused) {
         const int a = at % (M * K * SPECIALS), b = at / (M * K * SPECIALS);
         set(&x, 0, a / SPECIALS / K, a / SPECIALS % K, specials[a % SPECIALS]);
         set(&x, 1, b / SPECIALS / N, b / SPECIALS % N, specials[b % SPECIALS]);
+        if (!tried((size_t)(at / 4))) continue;
         void *expected, *got, *before = x.out;
         compare_kinds(in_turn(at / 4), &x, &expected, &got);
         free(expected), free(got);
@@ -419,8 +506,9 @@ static void epilogue_bias_relu(void **unused) {
   for (size_t d = 0; d < 2; d++)
     for (int wide = 0; wide < 2; wide++)
       for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        check_bias_relu(blocked(storages[d], in_turn((int64_t)s / 4)), storages[d], shapes[s], (int)s % 4,
-                        wide);
+        if (tried(3 * s + 4 * d + 2 * (size_t)wide))
+          check_bias_relu(blocked(storages[d], in_turn((int64_t)s / 4)), storages[d], shapes[s], (int)s % 4,
+                          wide);
 }
 
 static void batches(void **unused) {
@@ -433,12 +521,36 @@ static void batches(void **unused) {
                     transposes);
 }
 
+/* Where nobody has measured what blocked sums gain. */
+static void dispatch_on_request_alone(void) {
+  for (size_t d = 0; d < 2; d++) {
+    const mix_kernel *kernel = blocked(storages[d], &variants[USUAL]);
+    mix_set_accumulate("blocked");
+    assert_ptr_equal(chosen(storages[d], 128, 4096, 4096, 0), kernel);
+    assert_int_equal(chosen(storages[d], 1, 512, 256, 2)->accumulation, MIX_ACCUMULATE_EXACT);
+    assert_string_equal(mix_accumulate_in_force(storages[d]), "blocked");
+    mix_cpu_override(MIX_CPU_NEON);
+    assert_int_equal(chosen(storages[d], 128, 4096, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+    mix_cpu_override(UINT32_MAX);
+    for (int exact = 0; exact < 2; exact++) {
+      mix_set_accumulate(exact ? "exact" : "auto");
+      assert_int_equal(chosen(storages[d], 128, 4096, 4096, 0)->accumulation, MIX_ACCUMULATE_EXACT);
+      assert_string_equal(mix_accumulate_in_force(storages[d]), "exact");
+    }
+    mix_set_accumulate("auto");
+  }
+}
+
 /* Blocked where it is asked for, in chains of 16 whatever the size, or by itself where there is AVX512-FP16
  * and no AMX: then in chains of 32 for large products, but not of few rows. Never where exact is asked for.
  */
 static void dispatch(void **unused) {
   (void)unused;
   need_float16();
+  if (!engine_here("t4x16_avx512fp16")) {
+    dispatch_on_request_alone();
+    return;
+  }
   const uint32_t without_tiles = MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16;
   const bool tiles = mix_cpu_features() & MIX_CPU_AMX_BF16;
   for (size_t d = 0; d < 2; d++) {
@@ -480,6 +592,7 @@ int main(void) {
       cmocka_unit_test(exact_on_integers),
       cmocka_unit_test(stores_rounded),
       cmocka_unit_test(every_exponent),
+      cmocka_unit_test(sums_have_the_documented_order),
       cmocka_unit_test(bound_on_any_data),
       cmocka_unit_test(no_growth_with_k),
       cmocka_unit_test(no_overflow_inside),
