@@ -8,7 +8,7 @@ SIMD_INLINE vec pair_fma(vec a, vec b, vec c) {
   return vbfmlalbq_f32(vbfmlaltq_f32(c, x, y), x, y);
 }
 /* A pair of A for all lanes, one after the other: else compilers load those of several rows before they use
- * them, and spill. (As an element of the instructions gcc 12 puts it into registers that they cannot name.) */
+ * them, and spill. (As an element of the instructions gcc 12 puts it into registers they cannot name.) */
 SIMD_INLINE vec next_pair(const float *pair) {
   __asm__ volatile("" ::: "memory");
   return v_set(*pair);
