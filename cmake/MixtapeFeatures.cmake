@@ -13,7 +13,7 @@ set(images_title "reading of PNG and JPEG")
 set(images_packages libpng libjpeg)
 set(images_sources src/formats/image_file.c src/cli/bench/image_folder.c)
 set(mpi_title "training in several processes")
-set(mpi_sources src/distribute/exchange.c src/distribute/watch.c src/distribute/plugin.c)
+set(mpi_sources src/distribute/plugin.c)
 set(xla_title "the devices cuda and xla")
 set(xla_sources src/backend/xla/)
 

@@ -1,7 +1,7 @@
 /* --distribute: what each rank prints and writes, and how a rank that fails ends the others. */
 #include "cli/cli.h"
 #include "distribute/distribute.h"
-#include "distribute/plugin.h"
+#include "distribute/launcher.h"
 #include "train/callback.h"
 
 #include <signal.h>

@@ -6,6 +6,7 @@
 #include "base/processor.h"
 #include "distribute/communicators.h"
 #include "distribute/exchange.h"
+#include "distribute/launcher.h"
 #include "distribute/plugin.h"
 #include <mixtape/device.h>
 #include <pthread.h>

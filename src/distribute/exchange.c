@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "distribute/lane.h"
 #include "distribute/meeting.h"
-#include "distribute/plugin.h"
+#include "distribute/launcher.h"
 #include "distribute/waiting.h"
 #include "tensor/shape.h"
 #include <math.h>

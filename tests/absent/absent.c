@@ -104,6 +104,8 @@ static void processes_are_refused(void **state) {
   setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   assert_null(mix_distribution_mpi());
   assert_absent("mpi", "-DMIXTAPE_MPI=ON");
+  assert_null(mix_distribution_mpi_from(0, NULL));
+  assert_absent("mpi", "-DMIXTAPE_MPI=ON");
   mix_scope_end(scope);
 }
 
