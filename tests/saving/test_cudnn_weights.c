@@ -2,6 +2,7 @@
  * _convert_rnn_weights of tf_keras 2.21 (hdf5_format.py). */
 #include "formats/file.h"
 #include "formats/hdf5_writer.h"
+#include "formats/written_hdf5.h"
 #include "model/support.h"
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ static mix_tensor *counted(double first, mix_shape shape) {
 static void write_file(int gates, mix_shape bias, int sets) {
   static const char *const layers[] = {"rnn"}, *const names[] = {"a/k:0", "a/r:0", "a/b:0",
                                                                  "b/k:0", "b/r:0", "b/b:0"};
-  mix_hdf5_writer *file = mix_hdf5_writer_new("test", 1 << 16);
+  mix_hdf5_writer *file = mix_hdf5_writer_new("test");
   mix_hdf5_write_texts(file, "", "layer_names", 1, layers);
   mix_hdf5_write_group(file, "rnn");
   mix_hdf5_write_texts(file, "rnn", "weight_names", 3 * sets, names);
@@ -43,9 +44,10 @@ static void write_file(int gates, mix_shape bias, int sets) {
       mix_hdf5_write_tensor(file, name, counted(1000 * i + 100 * k, shapes[k]));
     }
   }
-  mix_bytes bytes;
-  assert_true(mix_hdf5_writer_bytes(file, &bytes));
-  assert_true(mix_file_replace(path, &bytes, 1, "test"));
+  written_hdf5 written = {0};
+  assert_true(take_hdf5(file, &written));
+  assert_true(mix_file_replace(path, &(mix_bytes){written.data, written.size}, 1, "test"));
+  free(written.data);
 }
 
 static mix_model *model_of(mix_layer *layer) {
