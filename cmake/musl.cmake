@@ -1,5 +1,5 @@
-# The compiler of Debian's package musl-tools and the libraries that scripts/musl_sysroot makes, for the preset
-# musl: static programs.
+# The compiler of Debian's package musl-tools and the libraries that scripts/musl_sysroot makes, for the
+# preset musl: static programs.
 set(CMAKE_C_COMPILER musl-gcc)
 get_filename_component(sysroot ${CMAKE_CURRENT_LIST_DIR}/../build/musl-sysroot ABSOLUTE)
 set(CMAKE_FIND_ROOT_PATH ${sysroot})

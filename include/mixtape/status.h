@@ -13,17 +13,17 @@
 MIX_BEGIN_DECLARATIONS
 
 /* code, name (of the Python exception that Keras raises, if there is one), meaning */
-#define MIX_STATUS_LIST(X)                                                                                  \
-  X(MIX_OK, "ok", "no error")                                                                               \
-  X(MIX_TYPE_ERROR, "TypeError", "an argument of the wrong kind or dtype")                                  \
-  X(MIX_VALUE_ERROR, "ValueError", "an argument of the right kind with a value that cannot be used")        \
-  X(MIX_ATTRIBUTE_ERROR, "AttributeError", "an object has no attribute of that name")                       \
-  X(MIX_RUNTIME_ERROR, "RuntimeError", "a call that is not possible in this state")                         \
-  X(MIX_MEMORY_ERROR, "MemoryError", "out of memory")                                                       \
-  X(MIX_IO_ERROR, "OSError", "a file that cannot be read or written")                                       \
-  X(MIX_FORMAT_ERROR, "FormatError", "a file whose content is damaged or of another kind")                  \
-  X(MIX_UNSUPPORTED, "NotImplementedError", "a combination that this build or machine does not offer")      \
-  X(MIX_BUSY, "Busy", "the object is in use by another call")                                               \
+#define MIX_STATUS_LIST(X)                                                                                   \
+  X(MIX_OK, "ok", "no error")                                                                                \
+  X(MIX_TYPE_ERROR, "TypeError", "an argument of the wrong kind or dtype")                                   \
+  X(MIX_VALUE_ERROR, "ValueError", "an argument of the right kind with a value that cannot be used")         \
+  X(MIX_ATTRIBUTE_ERROR, "AttributeError", "an object has no attribute of that name")                        \
+  X(MIX_RUNTIME_ERROR, "RuntimeError", "a call that is not possible in this state")                          \
+  X(MIX_MEMORY_ERROR, "MemoryError", "out of memory")                                                        \
+  X(MIX_IO_ERROR, "OSError", "a file that cannot be read or written")                                        \
+  X(MIX_FORMAT_ERROR, "FormatError", "a file whose content is damaged or of another kind")                   \
+  X(MIX_UNSUPPORTED, "NotImplementedError", "a combination that this build or machine does not offer")       \
+  X(MIX_BUSY, "Busy", "the object is in use by another call")                                                \
   X(MIX_INTERNAL_ERROR, "InternalError", "a defect of the library: please report it")
 
 typedef enum mix_status {

@@ -1,5 +1,5 @@
-/* Trains on the built-in digits under mixed_float16, saves, loads, and prints a digest of the weights and what the
- * process took: programs of each C library print the same digest. */
+/* Trains on the built-in digits under mixed_float16, saves, loads, and prints a digest of the weights and
+ * what the process took: programs of each C library print the same digest. */
 #include <mixtape/mixtape.h>
 #include <stdint.h>
 #include <stdio.h>
