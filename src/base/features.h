@@ -6,5 +6,5 @@
 
 /* Records that this build has no `part`, and returns NULL (or false). `call`: what needs it. */
 void *mix_fail_absent(const char *call, const char *part);
-/* The same as a reason, without an error: "this build has no images; ...". A static text of the part. */
+/* Writes the same as a reason, without an error: "this build leaves the part "images" out; ...". */
 void mix_absent_reason(const char *part, char *text, size_t size);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/object.h"
@@ -205,6 +206,7 @@ static bool has_name(const mix_fields *fields, const char *name) {
 }
 
 static bool is_default(const mix_fields *fields, const mix_field_row *row, const void *options, size_t size) {
+  MIX_OWN_FLOAT_MODES;
   void *defaults = mix_scoped_memory(size);
   const mix_field given = field_of(fields, row, options), none = field_of(fields, row, defaults);
   if (!defaults || (row->kind->resolve && !row->kind->resolve(&none))) return false;

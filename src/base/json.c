@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "base/number.h"
 #include "base/text.h"
 #include <errno.h>
@@ -102,6 +103,7 @@ static void put_real(mix_text *text, double value) {
 static void put_json(mix_text *text, const json_t *json, size_t flags);
 
 static void put_dumped(mix_text *text, const json_t *json, size_t flags) {
+  MIX_OWN_FLOAT_MODES;
   char *dumped = json ? json_dumps(json, JSON_ENCODE_ANY | flags) : NULL;
   if (!dumped) mix_fail_memory("a config's text");
   text->failed |= !dumped;
@@ -167,6 +169,7 @@ bool mix_json_has_few_values(const char *text, const char *call) {
 }
 
 json_t *mix_json_parse(const char *text, const char *call) {
+  MIX_OWN_FLOAT_MODES;
   json_error_t error;
   if (!text) return mix_fail_type("%s: got no text; expected JSON", call);
   if (!mix_json_has_room(text)) return NULL;

@@ -1,4 +1,5 @@
 #include "base/number.h"
+#include "base/float_modes.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -19,6 +20,7 @@ static locale_t enter(void) {
 }
 
 double mix_number_read(const char *text, char **end) {
+  MIX_OWN_FLOAT_MODES;
   const locale_t former = enter();
   const double x = strtod(text, end);
   uselocale(former);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "distribute/distribute.h"
 #include "base/json.h"
 #include "saving/checkpoint_folder.h"
@@ -90,6 +91,7 @@ static bool fill_parts(mix_checkpoint *checkpoint, const mix_checkpoint_options 
 }
 
 mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
+  MIX_OWN_FLOAT_MODES;
   MIX_OPTIONS(mix_checkpoint_options, options, given, "checkpoint");
   if (options.folder && !*options.folder)
     return mix_fail_value("checkpoint: the folder's name is empty; NULL is a checkpoint in memory alone");
@@ -260,6 +262,7 @@ static bool may_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *ite
 }
 
 mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
+  MIX_OWN_FLOAT_MODES;
   if (!may_save(checkpoint, step, iterator, "checkpoint_save") || !has_folder(checkpoint, "checkpoint_save"))
     return mix_error();
   int64_t existing = checkpoint->newest < 0 && !mix_rank()
@@ -276,6 +279,7 @@ mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_ite
 }
 
 mix_tensor *mix_checkpoint_to_memory(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
+  MIX_OWN_FLOAT_MODES;
   if (!may_save(checkpoint, step, iterator, TO_MEMORY)) return NULL;
   mix_tensor *bytes = NULL;
   MIX_SCOPE {
@@ -322,6 +326,7 @@ static bool restore(mix_checkpoint *checkpoint, mix_archive *archive, mix_iterat
 }
 
 int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator) {
+  MIX_OWN_FLOAT_MODES;
   if (!given(checkpoint, "checkpoint_restore") || !has_folder(checkpoint, "checkpoint_restore")) return -1;
   if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_restore", "an iterator")) return -1;
   int64_t number = -1;
@@ -339,6 +344,7 @@ static bool get_step(mix_archive *archive, int64_t *step) {
 
 int64_t mix_checkpoint_from_memory(mix_checkpoint *checkpoint, const void *data, size_t size,
                                    mix_iterator *iterator) {
+  MIX_OWN_FLOAT_MODES;
   if (!given(checkpoint, FROM_MEMORY)) return -1;
   if (iterator && !mix_given(iterator, &mix_iterator_class, FROM_MEMORY, "an iterator")) return -1;
   if (!data) return mix_fail_type(FROM_MEMORY ": data is NULL"), -1;

@@ -2,6 +2,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -247,6 +248,7 @@ bool mix_model_has_structure(const mix_model *model, const char *call) {
 }
 
 const char *mix_model_to_json(mix_model *model) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_model_given(model, "model_to_json") || !mix_model_has_structure(model, "model_to_json"))
     return NULL;
   char *text = NULL;

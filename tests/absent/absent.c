@@ -74,6 +74,7 @@ static void downloads_are_refused(void **state) {
   mix_scope *scope = mix_scope_begin();
   setenv("HOME", in_folder("nobody"), 1);
   unsetenv("MIXTAPE_DATA_DIR");
+  unsetenv("KERAS_HOME");
   unsetenv("MIXTAPE_OFFLINE");
   assert_null(mix_mnist_load().x_train);
   assert_absent("download", "-DMIXTAPE_DOWNLOAD=ON");

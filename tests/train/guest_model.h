@@ -15,7 +15,8 @@ static mix_tensor *guest_array(int64_t columns, int first) {
   return mix_tensor_from(values, MIX_FLOAT32, MIX_SHAPE(GUEST_ROWS, columns));
 }
 
-/* Trains, predicts, saves and loads; the first kernel goes to `kernel`. Fails the test on an error. */
+/* Trains, predicts, saves and loads, checkpoints too; the first kernel goes to `kernel`. Fails the test on an
+ * error. */
 static void guest_train(float kernel[GUEST_WEIGHTS]) {
   mix_scope *scope = mix_scope_begin();
   mix_set_seed(7);
@@ -29,6 +30,11 @@ static void guest_train(float kernel[GUEST_WEIGHTS]) {
   mix_history *history = mix_model_fit(model, x, y, .epochs = 12, .batch_size = 16, .verbose = MIX_SILENT);
   if (!history) fail_msg("%s", mix_error_message());
   if (mix_model_save(model, in_folder("guest.keras"))) fail_msg("%s", mix_error_message());
+  mix_checkpoint *checkpoint = mix_checkpoint_new(NULL, .model = model);
+  mix_tensor *bytes = mix_checkpoint_to_memory(checkpoint, 3, NULL);
+  if (!bytes) fail_msg("%s", mix_error_message());
+  const size_t size = (size_t)mix_shape_size(mix_tensor_shape(bytes));
+  assert_int_equal(mix_checkpoint_from_memory(checkpoint, mix_tensor_data(bytes), size, NULL), 3);
   mix_model *again = mix_model_load(in_folder("guest.keras"));
   if (!again || !mix_model_predict(again, x)) fail_msg("%s", mix_error_message());
   mix_variable *first = mix_list_get(mix_model_weights(again), 0);
