@@ -10,9 +10,11 @@ an object, each with plain arguments that are made before allocations fail.
 import re
 import sys
 
-# Not called: they end scopes, or take memory and functions whose validity no callee can check.
+# Not called: they end scopes, record the error that they are given, or take memory and functions whose
+# validity no callee can check.
 EXCLUDED = {
-    "mix_shutdown", "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end",
+    "mix_shutdown", "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end", "mix_error_record",
+    "mix_set_allocator",
 }
 # Opaque handles that are objects with a class, as kinds of wrong objects for each other.
 OBJECTS = {
