@@ -7,6 +7,7 @@
 #include "compile/plan_steps.h"
 #include "compile/trace.h"
 #include "graph/lock.h"
+#include "graph/retired_storage.h"
 #include "tensor/shape.h"
 
 static void fill_report(mix_compiled *compiled) {
@@ -54,7 +55,8 @@ static bool move_variables(const mix_compiled *compiled) {
 static mix_ticket enqueue(const mix_compiled *compiled, const mix_bindings *bindings) {
   const mix_ir *ir = compiled->ir;
   const mix_ticket ticket = compiled->context.backend->enqueue(compiled->executable, bindings);
-  for (int i = 0; ticket && i < ir->variable_count; i++)
+  const bool replaces = compiled->context.backend->replaces_variables;
+  for (int i = 0; ticket && replaces && i < ir->variable_count; i++)
     if (compiled->variables[i] != ir->variables[i].variable->memory)
       mix_variable_replace(ir->variables[i].variable, compiled->variables[i]);
   return ticket;
@@ -73,9 +75,15 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
                                  .trace = trace};
   /* Other threads may run functions of the same variables, whose memory moves and is replaced. */
   const bool replaces = compiled->context.backend->replaces_variables;
-  if (replaces) mix_graph_lock();
+  if (replaces)
+    mix_graph_lock();
+  else
+    mix_runs_begin();
   const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
-  if (replaces) mix_graph_unlock();
+  if (replaces)
+    mix_graph_unlock();
+  else
+    mix_runs_end();
   if (trace) mix_trace_end_run(trace);
   mix_release(own);
   return ticket;

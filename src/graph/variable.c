@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
+#include "graph/retired_storage.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -30,7 +31,6 @@ static void variable_finalize(void *object) {
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
   mix_release(variable->lora);
-  mix_release(variable->file_memory);
   mix_release(variable->memory);
 }
 
@@ -192,10 +192,8 @@ static bool detach_readers(mix_variable *variable) {
 static bool leave_file(mix_variable *variable) {
   if (!variable->in_file) return true; /* another thread has done it */
   mix_memory *own = mix_memory_new(&mix_host_memory, mix_memory_bytes(variable->memory));
-  if (!own || !mix_memory_copy(own, variable->memory)) return mix_release(own), false;
-  mix_release(variable->file_memory);
-  variable->file_memory = variable->memory;
-  variable->memory = own;
+  if (!own || !mix_memory_copy(own, variable->memory) || !mix_storage_swap(&variable->memory, own))
+    return mix_release(own), false;
   variable->in_file = false;
   return true;
 }
@@ -204,9 +202,9 @@ bool mix_variable_borrow(mix_variable *variable, mix_memory *memory) {
   if (mix_capture_current() || mix_loop_capture_current()) return false;
   mix_graph_lock();
   const bool host = mix_memory_device_of(variable->memory) == &mix_host_memory;
-  const bool good = host && detach_readers(variable);
+  const bool good = host && detach_readers(variable) && mix_storage_swap(&variable->memory, memory);
   if (good) {
-    mix_variable_replace(variable, mix_retain(memory));
+    mix_retain(memory);
     variable->in_file = true;
     variable->version++;
   }

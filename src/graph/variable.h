@@ -10,11 +10,10 @@ struct mix_variable {
   const char *name; /* interned; layers give the full path "dense_1/kernel" */
   mix_dtype dtype;  /* the stored dtype, without autocast */
   mix_shape shape;
-  mix_memory *memory; /* its storage */
+  /* Its storage. Runs of other threads may read it without a lock (graph/retired_storage.h). */
+  _Atomic(mix_memory *) memory;
   /* The storage is a part of a file's mapping, which nothing writes: the first write gives it its own. */
   atomic_bool in_file;
-  mix_memory
-      *file_memory; /* that was the storage before; retained, since runs of other threads may read it */
   bool trainable, autocast;
   bool saved_first; /* of its layer, in files: a weight that is stored as integers, or frozen beside LoRA */
   bool fixed;       /* its value follows from shapes: files must have it, too */
@@ -72,8 +71,8 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
 bool mix_variable_refresh(mix_variable *copy);
 /* The storage is `memory` from now on, which holds the new value and is a part of a file's mapping; retains
  * it. False without an error where it cannot be: a capture is open, or the storage is not the host's. False
- * with the error recorded: readers of the old value cannot get a copy. No run may read the variable
- * meanwhile. */
+ * with the error recorded: out of memory. A run of another thread that reads the variable meanwhile reads
+ * either value. */
 bool mix_variable_borrow(mix_variable *variable, mix_memory *memory);
 /* Moves the storage to memory of a device. False with the error recorded. */
 bool mix_variable_move(mix_variable *variable, const mix_memory_device *device);

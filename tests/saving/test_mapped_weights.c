@@ -12,6 +12,7 @@
 #include "train/plan_step.h"
 #include <mixtape/lora.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -197,6 +198,73 @@ static void threads_read_while_it_moves(void **state) {
       mix_model_load_weights(model, path);
       assert_true(kernel->in_file);
     }
+  assert_no_error();
+}
+
+typedef struct runner {
+  mix_variable *kernel;
+  double values[2]; /* of all its elements */
+  atomic_bool *ends;
+  int others; /* sums that no mixture of the values has */
+} runner;
+
+static mix_list *sum_of_kernel(void *context, mix_list *arguments) {
+  (void)arguments;
+  return mix_list_of(
+      mix_reduce_sum(mix_variable_true_value(((runner *)context)->kernel), MIX_ALL_AXES, false));
+}
+
+/* Plans read the storage without a lock. */
+static void *run_often(void *context) {
+  runner *r = context;
+  MIX_SCOPE {
+    mix_function *function = mix_function_new(sum_of_kernel, r);
+    while (!atomic_load(r->ends) && !mix_error())
+      MIX_SCOPE {
+        const double sum =
+            mix_tensor_item(mix_list_get(mix_function_call(function, mix_list_new(0, NULL)), 0));
+        r->others += sum < r->values[0] * WIDTH * WIDTH || sum > r->values[1] * WIDTH * WIDTH;
+      }
+  }
+  r->others += mix_error() != MIX_OK;
+  return NULL;
+}
+
+/* "N.weights.h5" of such a model, all of whose weights are N. */
+static const char *weights_of(int n) {
+  char name[32];
+  snprintf(name, sizeof name, "%d.weights.h5", n);
+  mix_model *model = model_of_width(WIDTH);
+  mix_tensor *kernel = mix_fill(MIX_SHAPE(WIDTH, WIDTH), n, F32), *bias = mix_fill(MIX_SHAPE(WIDTH), n, F32);
+  mix_model_set_weights(model, mix_list_of(kernel, bias, kernel, bias));
+  const char *path = in_folder(name);
+  mix_model_save_weights(model, path);
+  assert_no_error();
+  return path;
+}
+
+/* Storages that are left while plans of other threads run are there until these end: memory at the first
+ * load, mappings afterwards. A plan may see a part of each value, as under assignments. */
+static void plans_run_while_it_moves(void **state) {
+  (void)state;
+  HOST_ONLY();
+  enum { RUNNERS = 3, TIMES = 200 };
+  char paths[2][600];
+  for (int i = 0; i < 2; i++) snprintf(paths[i], sizeof paths[i], "%s", weights_of(i + 1));
+  mix_model *model = loaded(paths[0], true);
+  pthread_t threads[RUNNERS];
+  runner runners[RUNNERS];
+  atomic_bool ends = false;
+  for (int i = 0; i < RUNNERS; i++) {
+    runners[i] = (runner){variable_at(model, "a/kernel"), {1, 2}, &ends, 0};
+    assert_int_equal(pthread_create(&threads[i], NULL, run_often, &runners[i]), 0);
+  }
+  for (int time = 0; time < TIMES; time++)
+    MIX_SCOPE { mix_model_load_weights(model, paths[time % 2]); }
+  atomic_store(&ends, true);
+  for (int i = 0; i < RUNNERS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < RUNNERS; i++) assert_int_equal(runners[i].others, 0);
+  assert_true(in_file(model, "a/kernel"));
   assert_no_error();
 }
 
@@ -505,6 +573,7 @@ int main(void) {
                                      TEST(frozen_weights_stay),
                                      TEST(a_save_over_the_file),
                                      TEST(threads_read_while_it_moves),
+                                     TEST(plans_run_while_it_moves),
                                      TEST(archives),
                                      TEST(damaged_archives),
                                      TEST(behind_the_end),
