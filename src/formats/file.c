@@ -243,7 +243,7 @@ bool mix_file_commit(const char *part, const char *path, const char *call) {
 
 /* Says why the part cannot be written, unless an error is recorded, and removes it. */
 static bool part_failed(const char *part, const char *path, const char *call, int reason) {
-  if (reason != EEXIST) unlink(part);
+  unlink(part);
   return mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
 }
 
@@ -251,7 +251,8 @@ bool mix_file_write_source(const char *part, const char *path, const mix_piece_s
                            const char *call) {
   mix_output_file output;
   mix_bytes piece;
-  if (!mix_output_open(&output, part)) return part_failed(part, path, call, errno);
+  if (!mix_output_open(&output, part)) /* a file of that name is another's */
+    return mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(errno));
   bool done;
   do done = source->next(source->context, &piece) && mix_output_put(&output, piece.data, piece.size);
   while (done && piece.size);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "formats/file.h"
 #include "support/folder.h"
 #include <errno.h>
@@ -105,6 +106,32 @@ static void stale_parts_are_removed(void **state) {
   mix_free(own);
 }
 
+static bool refuse(void *context, mix_bytes *piece) {
+  (void)context;
+  (void)piece;
+  errno = EEXIST; /* of something else */
+  return mix_fail_memory("the next piece");
+}
+
+/* A part that was made goes, whatever errno is; one that another has made stays. */
+static void failed_parts_are_removed(void **state) {
+  (void)state;
+  const mix_piece_source source = {.size = 1 << 20, .next = refuse};
+  char *part = mix_file_part(in_folder("refused"), "test");
+  assert_non_null(part);
+  assert_false(mix_file_write_source(part, in_folder("refused"), &source, "test"));
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+  mix_error_clear();
+  assert_false(exists(part));
+  write_text(part, "of another");
+  assert_false(mix_file_write_part(part, in_folder("refused"), &(mix_bytes){"a", 1}, 1, "test"));
+  assert_int_equal(mix_error(), MIX_IO_ERROR);
+  mix_error_clear();
+  assert_true(exists(part));
+  unlink(part);
+  mix_free(part);
+}
+
 int main(int count, char **arguments) {
   (void)count;
   this_program = arguments[0];
@@ -115,8 +142,8 @@ int main(int count, char **arguments) {
     mix_free(part);
     return 0;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(mode_and_owner_are_kept),
-                                     cmocka_unit_test(part_names_differ),
-                                     cmocka_unit_test(stale_parts_are_removed)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(mode_and_owner_are_kept), cmocka_unit_test(part_names_differ),
+      cmocka_unit_test(stale_parts_are_removed), cmocka_unit_test(failed_parts_are_removed)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
