@@ -8,7 +8,7 @@ install(TARGETS mixtape EXPORT mixtapeTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 # libcurl and cairo are not linked: the first download and the first picture load them.
-set(static_libraries jansson zip z ${CMAKE_DL_LIBS} m)
+set(static_libraries jansson zip z pthread ${CMAKE_DL_LIBS} m)
 if("images" IN_LIST MIXTAPE_PARTS_IN)
   list(APPEND static_libraries png jpeg)
 endif()
@@ -22,8 +22,10 @@ endif()
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
 install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${config_folder} COMPONENT development)
 
+set(plugin_folder ${CMAKE_INSTALL_LIBDIR}/mixtape)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mixtapeConfig.cmake.in
-                              ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake INSTALL_DESTINATION ${config_folder})
+                              ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake INSTALL_DESTINATION ${config_folder}
+                              PATH_VARS plugin_folder)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake ${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
@@ -45,6 +47,12 @@ file(RELATIVE_PATH MIXTAPE_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
 configure_file(${PROJECT_SOURCE_DIR}/cmake/mixtape.pc.in ${PROJECT_BINARY_DIR}/mixtape.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/mixtape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
         COMPONENT development)
+if(MIXTAPE_MPI_FLAVORS)
+  list(JOIN MIXTAPE_MPI_FLAVORS ", " MIXTAPE_MPI_FLAVOR_NAMES)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/mixtape-mpi.pc.in ${PROJECT_BINARY_DIR}/mixtape-mpi.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/mixtape-mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
+endif()
 
 # Documents keep the places that their links name.
 set(document_folder ${CMAKE_INSTALL_DATADIR}/doc/mixtape)

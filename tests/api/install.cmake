@@ -1,5 +1,6 @@
 # Installs the build into a fresh folder and builds consumer/ against it, through find_package and through
-# pkg-config, and consumer_fortran/ likewise where the build has the Fortran modules.
+# pkg-config; likewise consumer_mpi/ where the build has a plug-in, and consumer_fortran/ where it has the
+# Fortran modules.
 function(must)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -16,6 +17,7 @@ must(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/found -DCMAKE_PREFIX_PATH=${WORK
      -DCMAKE_C_COMPILER=${COMPILER} -DCMAKE_C_FLAGS=${FLAGS})
 must(${CMAKE_COMMAND} --build ${WORK}/found)
 must(${WORK}/found/consumer)
+must(${WORK}/found/consumer_static)
 
 file(GLOB_RECURSE description ${WORK}/usr/*/mixtape.pc)
 get_filename_component(folder ${description} DIRECTORY)
@@ -27,6 +29,27 @@ set(arguments "${FLAGS} ${CONSUMER}/consumer.c -o ${WORK}/described ${arguments}
 separate_arguments(arguments UNIX_COMMAND "${arguments}")
 must(${COMPILER} ${arguments})
 must(${WORK}/described)
+
+file(GLOB_RECURSE plugins ${WORK}/usr/*/mixtape_mpi_*.so)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER}_mpi -B ${WORK}/found_mpi
+                        -DCMAKE_PREFIX_PATH=${WORK}/usr -DCMAKE_C_COMPILER=${COMPILER}
+                        -DCMAKE_C_FLAGS=${FLAGS}
+                RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(plugins)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "consumer_mpi: ${output}")
+  endif()
+  must(${CMAKE_COMMAND} --build ${WORK}/found_mpi)
+  must(${WORK}/found_mpi/consumer)
+  must(pkg-config --cflags --libs mixtape)
+  set(expected "${output}")
+  must(pkg-config --cflags --libs mixtape-mpi)
+  if(NOT output STREQUAL expected)
+    message(FATAL_ERROR "mixtape-mpi.pc says ${output}; expected what mixtape.pc says: ${expected}")
+  endif()
+elseif(result EQUAL 0 OR NOT output MATCHES "mpi") # find_package must say so
+  message(FATAL_ERROR "without a plug-in, find_package of the component mpi says: ${output}")
+endif()
 
 file(GLOB_RECURSE module ${WORK}/usr/*/mixtape.mod)
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER}_fortran -B ${WORK}/found_fortran
