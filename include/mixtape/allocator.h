@@ -22,8 +22,9 @@ typedef struct mix_allocator {
 
 /* Allocates by these functions from now on. It must come before anything that allocates, so best as the first
  * call: later it is a RuntimeError. The struct is copied. What libraries take for themselves (jansson,
- * libzip, zlib, plug-ins) and the stacks of threads stay the system's. Not while other threads call the
- * library. */
+ * libzip, zlib, plug-ins), the stacks of threads, and weights that stay in the mapping of their file stay the
+ * system's; `.copy_weights` of mix_model_load copies these into memory of the functions. Not while other
+ * threads call the library. */
 MIX_API mix_status mix_set_allocator(const mix_allocator *allocator);
 
 MIX_END_DECLARATIONS
