@@ -1,8 +1,7 @@
-/* Each thread that runs work has a crew of its own, as in OpenMP. It is not OpenMP's, whose regions end only
- * when every thread has come; one that never ends makes libomp crash when the process exits. What a crew is
- * at is one number, the moment, which changes when work begins and when a stage ends; waiting threads look at
- * it and sleep on it. A share is claimed by writing the moment's count into the share's word. No moment
- * passes while a claimed share of its stage is unfinished, so whoever has claimed one may read the work. */
+/* Each thread that runs work has a crew of its own, not OpenMP's, whose regions end only when every thread
+ * has come. What a crew is at is one number, the moment, which changes when work begins and when a stage
+ * ends; waiting threads look at it and sleep on it. A share is claimed by writing the moment's count into the
+ * share's word, and no moment passes while a claimed one is unfinished, so its claimer may read the work. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getcpu, CPU_CLR */
 #endif

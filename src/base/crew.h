@@ -1,5 +1,5 @@
-/* A crew: the threads that help the calling thread with its work, kept until it ends. Work is cut
- * into shares, and a thread that finds one of the others not there does its share too. So nobody waits for a
+/* A crew: the threads that help the calling thread with its work, kept until it ends. Work is cut into
+ * shares, and a thread that finds one of the others not there does its share too, so that nobody waits for a
  * thread that has no processor, unless it has begun a share. Who does which share depends on the machine's
  * load; the shares do not. */
 #pragma once

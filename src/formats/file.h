@@ -29,9 +29,9 @@ const char *mix_file_unwritable_reason(const char *path);
 /* The same for files in a folder. The folder and its parents need not exist yet. */
 const char *mix_folder_unwritable_reason(const char *path);
 
-/* Replacing a file, step 1: the name of a part file next to it, partly random; mix_free it. Removes parts of
- * the file that killed processes left. NULL with the error recorded if `path` is something that a rename must
- * not replace, like a device. If `path` is a link, its target is replaced and the link stays. */
+/* Replacing a file, step 1: the name of a part file next to it (of a link, next to its target), partly
+ * random; mix_free it. Removes parts of the file that killed processes left. NULL with the error recorded if
+ * `path` is something that a rename must not replace, like a device. */
 char *mix_file_part(const char *path, const char *call);
 /* Step 2, when the part is written and closed: give it the mode and owner of the file it replaces, flush it
  * to disk, rename it, flush the folder. On failure the part is removed. */

@@ -1,8 +1,8 @@
-/* Reading HDF5 as h5py writes it: superblocks 0, 2 and 3; groups by symbol tables, compact and dense links;
- * data sets that are compact, contiguous or in chunks (deflate, shuffle); numbers, strings of fixed and
- * variable length; attributes. All else is an error that names it. Memory is bounded by the file's size and
- * what is asked for; no other file is opened. The layouts are those of The HDF Group's "HDF5 File Format
- * Specification 3.0"; chunks in the layout of version 4 (libver="latest") are not read. */
+/* Reading HDF5 as h5py writes it ("HDF5 File Format Specification 3.0"): superblocks 0, 2 and 3; groups by
+ * symbol tables, compact and dense links; data sets that are compact, contiguous or in chunks (deflate,
+ * shuffle); numbers, strings of fixed and variable length; attributes. All else, like chunks of layout 4
+ * (libver="latest"), is an error that names it. Memory is bounded by the file's size and what is asked for;
+ * no other file is opened. */
 #pragma once
 
 #include "tensor/memory.h"

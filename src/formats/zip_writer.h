@@ -10,10 +10,9 @@ typedef struct mix_zip_member {
   int alignment;           /* of its first byte in the archive, a power of two; 0: none */
 } mix_zip_member;
 
-/* Writes the archive to `part`, a name from mix_file_part, in the order of the members, with `comment` unless
- * it is NULL; there may be none of both. All members have the first date of the format, so that equal members
- * give equal files. `path` is for messages. On failure the part is removed. ValueError if two members have
- * one name. */
+/* Writes the archive of `path` to `part`, a name from mix_file_part, in the order of the members, with
+ * `comment` unless it is NULL; there may be none of both. All members have the first date of the format, so
+ * that equal members give equal files. On failure (ValueError if two have one name) the part is removed. */
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,
                    const mix_zip_member *members, const char *comment);
 /* The same into new memory of `*size` bytes, the bytes of that file; mix_free it. */

@@ -41,8 +41,8 @@ bool mix_memory_device_can_tell(const mix_memory_device *device);
 /* Fills `to` with the first bytes of `from`, which is as large or larger. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
 /* Memory of the host that nobody else holds, with at least `bytes` bytes: `*memory`, one that was in its
- * place before, or a new one, which is then in its place. All of a place are as large as the largest that was
- * asked for. The caller owns these, and the place begins as NULL. NULL with the error recorded. */
+ * place before, or a new one, which is then in its place; all are as large as the largest that was asked for.
+ * The caller owns these, and the place begins as NULL. NULL with the error recorded. */
 mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes);
 /* Releases those of a place, which is then NULL. */
 void mix_memory_end_reuse(mix_memory **memory);
