@@ -4,6 +4,7 @@
 #include "distribute/launcher.h"
 #include "train/callback.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,12 +13,10 @@
 
 /* ---- messages before the ranks have joined ---- */
 
-enum { MAX_HELD = 4096 };
 static struct {
-  FILE *file; /* NULL: nothing is held; else standard error writes into it */
-  int errors; /* where it wrote before */
-  char text[MAX_HELD];
-} held;
+  FILE *file; /* what is held; NULL: nothing */
+  int errors; /* where standard error wrote before; -1: it does so again */
+} held = {.errors = -1};
 
 /* The options may be wrong, so that they cannot be parsed. */
 static bool asks_for_ranks(int argc, char **argv) {
@@ -33,37 +32,61 @@ static bool asks_for_ranks(int argc, char **argv) {
   return false;
 }
 
-void cli_hold_messages(int argc, char **argv) {
-  if (!mix_mpi_launched() || !asks_for_ranks(argc, argv)) return;
-  held.file = tmpfile();
-  held.errors = held.file ? dup(STDERR_FILENO) : -1;
-  if (held.errors >= 0 && dup2(fileno(held.file), STDERR_FILENO) >= 0) return;
+static void end_held(void) {
   if (held.file) fclose(held.file);
   held.file = NULL;
 }
 
+void cli_hold_messages(int argc, char **argv) {
+  if (!mix_mpi_launched() || !asks_for_ranks(argc, argv)) return;
+  held.file = tmpfile();
+  if (held.file) fcntl(fileno(held.file), F_SETFD, FD_CLOEXEC);
+  held.errors = held.file ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) : -1;
+  if (held.errors >= 0 && dup2(fileno(held.file), STDERR_FILENO) >= 0) return;
+  if (held.errors >= 0) close(held.errors);
+  held.errors = -1;
+  end_held();
+}
+
 static void stop_holding(void) {
-  if (!held.file) return;
+  if (held.errors < 0) return;
   fflush(stderr);
   dup2(held.errors, STDERR_FILENO);
   close(held.errors);
+  held.errors = -1;
+}
+
+/* From its beginning: a process and its child have one place in it, so only one of them asks. */
+static size_t read_first(char *text, size_t size) {
+  if (!held.file) return 0;
   rewind(held.file);
-  held.text[fread(held.text, 1, sizeof held.text - 1, held.file)] = '\0';
-  fclose(held.file);
-  held.file = NULL;
+  return fread(text, 1, size, held.file);
+}
+
+/* Prints what has not been read of it. */
+static void print_rest(void) {
+  char some[4096];
+  for (size_t size; held.file && (size = fread(some, 1, sizeof some, held.file)) > 0;)
+    fwrite(some, 1, size, stderr);
+  end_held();
 }
 
 static void print_held(void) {
+  char some[256];
   stop_holding();
-  fputs(held.text, stderr);
+  fwrite(some, 1, read_first(some, sizeof some), stderr);
+  print_rest();
 }
 
 /* "mixtape train: unknown option" becomes "mixtape train: rank 1 of 2: unknown option". */
 static void print_held_of_rank(int rank, int ranks) {
-  const char *text = held.text, *colon = strstr(text, ": ");
+  char text[256];
+  text[read_first(text, sizeof text - 1)] = '\0';
+  const char *colon = strstr(text, ": ");
   const int begin = colon ? (int)(colon + 2 - text) : 0;
   fprintf(stderr, "%.*srank %d of %d: %s", begin, begin ? text : "mixtape train: ", rank, ranks,
           *text ? text + begin : "--help is not given to all ranks\n");
+  print_rest();
 }
 
 /* ---- a process that watches over the rank ---- */
@@ -79,6 +102,7 @@ static void wait_for_rank(pid_t child) {
   char host[64] = "";
   rank_process = child;
   stop_holding(); /* the child prints */
+  end_held();
   signal(SIGTERM, pass_on);
   signal(SIGINT, pass_on);
   while (waitpid(child, &status, 0) < 0) continue; /* interrupted */
