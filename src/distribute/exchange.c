@@ -70,7 +70,7 @@ static int run(mix_exchange *x, job *j) {
   if (j->kind < END_JOB) mix_waiting_begin(&x->waiting, 0);
   switch (j->kind) {
   case SUM: return mix_lane_sum(lane, &j->bucket);
-  case BROADCAST: return lane->transport->broadcast(lane->link, data, j->bucket.bytes, j->number);
+  case BROADCAST: return mix_lane_broadcast(lane, data, j->bucket.bytes, j->number);
   case GATHER: return mix_lane_gather(lane, data, j->bucket.bytes, j->all);
   case END_JOB: lane->transport->end_job(lane->link, j->number); return 0;
   case CLOSE: return close_link(x);
@@ -395,13 +395,13 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
   mix_meeting_end(meeting);
   const char *failure = failure_of(x);
   if (!failure) return x;
+  /* What has been sent for is not freed, here and below: the others may still answer. */
   mix_fail_runtime("distribution: %s", failure);
   pthread_join(x->thread, NULL);
-  destroy(x);
+  if (!x->lane.link) destroy(x);
   return NULL;
 }
 
-/* What has been sent for is not freed: the others may still answer. */
 static mix_exchange *leave_open(mix_exchange *x) {
   const bool begun = x->lane.link != NULL;
   mix_fail_runtime("distribution: %s", failure_of(x));

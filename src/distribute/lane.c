@@ -46,35 +46,71 @@ static int sum_chunks(mix_lane *x, const void *own, void *result, mix_dtype dtyp
   return x->transport->gather(x->link, sums, result, at);
 }
 
-/* In place, from the bucket's only segment or from a copy of all. */
+/* ---- what goes over the link ---- */
+
+/* A call that gives up leaves MPI the addresses it was given, and other ranks may still send there: all of
+ * them are the lane's, which nobody frees after a failure. */
+static void *part_of(mix_lane *x, size_t bytes) {
+  return scratch_of(&x->packed, bytes < MIX_BUCKET_LARGEST ? bytes : MIX_BUCKET_LARGEST);
+}
+
+/* Bytes [done, done + bytes) of the bucket into the part, or out of it. A bucket of several segments is one
+ * part. */
+static void copy_part(const mix_bucket *bucket, size_t done, size_t bytes, char *part, bool out) {
+  const size_t size = mix_dtype_size(bucket->dtype);
+  for (int i = 0; i < bucket->segment_count; i++) {
+    char *data = (char *)bucket->segments[i].data + done;
+    const size_t length = bucket->segment_count == 1 ? bytes : (size_t)bucket->segments[i].count * size;
+    memcpy(out ? data : part, out ? part : data, length);
+    part += length;
+  }
+}
+
 int mix_lane_sum(mix_lane *x, const mix_bucket *bucket) {
   const size_t size = mix_dtype_size(bucket->dtype);
-  const bool single = bucket->segment_count == 1;
-  char *data = single ? bucket->segments[0].data : scratch_of(&x->packed, bucket->bytes), *to = data;
-  if (!data) return MIX_LANE_NO_MEMORY;
-  for (int i = 0; i < bucket->segment_count && !single; i++) {
-    memcpy(to, bucket->segments[i].data, (size_t)bucket->segments[i].count * size);
-    to += (size_t)bucket->segments[i].count * size;
-  }
-  int code = 0;
-  const size_t part = MIX_BUCKET_LARGEST / size * size;
-  for (size_t done = 0; done < bucket->bytes && !code; done += part) {
-    const size_t bytes = bucket->bytes - done < part ? bucket->bytes - done : part;
-    code = bytes <= SMALL ? sum_whole(x, data + done, data + done, bucket->dtype, (int64_t)(bytes / size))
-                          : sum_chunks(x, data + done, data + done, bucket->dtype, (int64_t)(bytes / size));
-  }
-  const char *from = data;
-  for (int i = 0; i < bucket->segment_count && !single && !code; i++) {
-    memcpy(bucket->segments[i].data, from, (size_t)bucket->segments[i].count * size);
-    from += (size_t)bucket->segments[i].count * size;
+  char *part = part_of(x, bucket->bytes);
+  int code = part ? 0 : MIX_LANE_NO_MEMORY;
+  for (size_t done = 0, bytes; done < bucket->bytes && !code; done += bytes) {
+    bytes = bucket->bytes - done < MIX_BUCKET_LARGEST ? bucket->bytes - done : MIX_BUCKET_LARGEST;
+    copy_part(bucket, done, bytes, part, false);
+    code = (bytes <= SMALL ? sum_whole : sum_chunks)(x, part, part, bucket->dtype, (int64_t)(bytes / size));
+    if (!code) copy_part(bucket, done, bytes, part, true);
   }
   return code;
 }
 
+int mix_lane_broadcast(mix_lane *x, void *data, size_t bytes, int root) {
+  char *part = part_of(x, bytes);
+  int code = part ? 0 : MIX_LANE_NO_MEMORY;
+  for (size_t done = 0, length; done < bytes && !code; done += length) {
+    length = bytes - done < MIX_BUCKET_LARGEST ? bytes - done : MIX_BUCKET_LARGEST;
+    if (x->rank == root) memcpy(part, (char *)data + done, length);
+    code = x->transport->broadcast(x->link, part, length, root);
+    if (!code && x->rank != root) memcpy((char *)data + done, part, length);
+  }
+  return code;
+}
+
+static int gather_part(mix_lane *x, const char *own, size_t length, char *all, size_t stride) {
+  const size_t ranks = (size_t)x->ranks;
+  size_t at[ranks + 1];
+  char *part = scratch_of(&x->packed, length), *parts = scratch_of(&x->received, length * ranks);
+  if (!part || !parts) return MIX_LANE_NO_MEMORY;
+  for (size_t r = 0; r <= ranks; r++) at[r] = length * r;
+  memcpy(part, own, length);
+  const int code = x->transport->gather(x->link, part, parts, at);
+  for (size_t r = 0; r < ranks && !code; r++) memcpy(all + stride * r, parts + at[r], length);
+  return code;
+}
+
 int mix_lane_gather(mix_lane *x, const void *own, size_t bytes, void *all) {
-  size_t at[x->ranks + 1];
-  for (int r = 0; r <= x->ranks; r++) at[r] = bytes * (size_t)r;
-  return x->transport->gather(x->link, own, all, at);
+  const size_t each = MIX_BUCKET_LARGEST / (size_t)x->ranks;
+  int code = 0;
+  for (size_t done = 0, length; done < bytes && !code; done += length) {
+    length = bytes - done < each ? bytes - done : each;
+    code = gather_part(x, (const char *)own + done, length, (char *)all + done, bytes);
+  }
+  return code;
 }
 
 void mix_lane_release(mix_lane *x) {

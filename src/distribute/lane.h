@@ -35,10 +35,12 @@ typedef struct mix_lane {
   mix_scratch packed, received, sums;
 } mix_lane;
 
-/* Both return 0, a code of the transport, or this one. */
+/* All return 0, a code of the transport, or this one. */
 enum { MIX_LANE_NO_MEMORY = -1 };
 /* Replaces the elements by their sums over the ranks, in place. */
 int mix_lane_sum(mix_lane *lane, const mix_bucket *bucket);
 /* `all` becomes the bytes of every rank. */
 int mix_lane_gather(mix_lane *lane, const void *own, size_t bytes, void *all);
+/* `data` becomes that of the root. */
+int mix_lane_broadcast(mix_lane *lane, void *data, size_t bytes, int root);
 void mix_lane_release(mix_lane *lane);

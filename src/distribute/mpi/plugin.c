@@ -33,6 +33,7 @@ struct mix_transport_link {
   int own, all, level;
   bool hosted; /* the host program ends MPI */
   sent_note *sent;
+  int *counts; /* of a gather: MPI reads them as long as it lasts, also when it has been given up */
   mix_transport_request request;
 };
 
@@ -136,6 +137,7 @@ static int open_mpi(const mix_transport_request *request, mix_transport_link **o
   int code = hosted ? check_host(link) : start_mpi(link);
   if (!code) code = MPI_Comm_rank(link->host, &link->own);
   if (!code) code = MPI_Comm_size(link->host, &link->all);
+  if (!code && !(link->counts = calloc(2 * (size_t)link->all, sizeof *link->counts))) code = NO_MEMORY;
   if (code) return free(link), code;
   *opened = link;
   *place = (mix_transport_place){
@@ -197,7 +199,7 @@ static int exchange(mix_transport_link *link, const void *send, const size_t *at
 
 static int gather(mix_transport_link *link, const void *part, void *result, const size_t *at) {
   const int all = link->all;
-  int counts[all], places[all]; /* an exchange is at most LARGEST bytes */
+  int *counts = link->counts, *places = counts + all; /* an exchange is at most LARGEST bytes */
   for (int r = 0; r < all; r++) counts[r] = (int)(at[r + 1] - at[r]), places[r] = (int)at[r];
   MPI_Request request;
   int code = check_state(link);
@@ -273,6 +275,7 @@ static int free_ranks(mix_transport_link *link) {
 static int close_mpi(mix_transport_link *link) {
   int code = is_over(link) || link->ranks == MPI_COMM_NULL ? 0 : free_ranks(link);
   if (!code && !link->hosted) code = MPI_Finalize();
+  free(link->counts);
   free(link);
   return code;
 }
