@@ -1,5 +1,5 @@
-/* A rank that waits for long tells the others which call it waits in: those from which nobody hears are the
- * ones that have not come. Only waiting ranks hear notes, so that a step whose ranks come in time costs
+/* A rank that waits for long tells the others which call it waits in, and those that wait there too answer:
+ * those from which nobody hears are the ones that have not come. Only waiting ranks hear notes, so that a step whose ranks come in time costs
  * none. */
 #include "distribute/waiting.h"
 
@@ -143,13 +143,20 @@ static void check_limit(mix_waiting *w, double waited) {
   give_up(w, text);
 }
 
+/* Another rank waits here: it asks who has come. */
+static bool is_asked(const mix_waiting *w) {
+  for (int r = 0; r < w->ranks; r++)
+    if (r != w->rank && w->news[r].waits_in >= w->step) return true;
+  return false;
+}
+
 bool mix_waiting_gives_up(void *context) {
   mix_waiting *w = context;
   const double waited = now() - w->begin;
   if (!w->closing && w->step) check_for_closed(w);
   if (w->limit > 0) check_limit(w, waited);
   if (w->reason || atomic_load(&w->stop)) return true;
-  if (waited < LONG || !w->identities) return false;
+  if (!w->identities || (waited < LONG && !is_asked(w))) return false;
   if (!w->told && !w->closing) tell(w, MIX_NOTE_WAITING, "");
   w->told = true;
   if (!w->logged && waited >= LONG + ANSWERS) log_missing(w);
