@@ -41,6 +41,7 @@ struct mix_exchange {
   pthread_mutex_t lock;
   pthread_cond_t work, progress;
   bool opened;
+  int code;          /* of opening; 0: a thread serves, whatever fails later */
   job *first, *last; /* the queue; the first one may be at work */
   bool at_work;
   job *bucket; /* not yet in the queue; NULL: none */
@@ -177,6 +178,7 @@ static void record_opened(mix_exchange *x, int code) {
   mix_error_clear(); /* memory that ran out is the failure */
   pthread_mutex_lock(&x->lock);
   x->opened = true;
+  x->code = code;
   if (code) fail(x, code);
   pthread_cond_broadcast(&x->progress);
   pthread_mutex_unlock(&x->lock);
@@ -186,7 +188,7 @@ static void *serve(void *context) {
   mix_exchange *x = context;
   if (!x->host) record_opened(x, open_link(x));
   pthread_mutex_lock(&x->lock);
-  for (bool open = x->lane.link && x->ranks && !x->failure; open;) {
+  for (bool open = !x->code; open;) {
     while (!x->first) pthread_cond_wait(&x->work, &x->lock);
     open = run_first(x) != CLOSE;
   }
@@ -393,10 +395,9 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
   if (!start_thread(x)) return mix_meeting_end(meeting), destroy(x), NULL;
   if (waits_in_vain(x, meeting)) return abandon(x, meeting); /* others are still to see that it has come */
   mix_meeting_end(meeting);
-  const char *failure = failure_of(x);
-  if (!failure) return x;
+  if (!x->code) return x;
   /* What has been sent for is not freed, here and below: the others may still answer. */
-  mix_fail_runtime("distribution: %s", failure);
+  mix_fail_runtime("distribution: %s", failure_of(x));
   pthread_join(x->thread, NULL);
   if (!x->lane.link) destroy(x);
   return NULL;
