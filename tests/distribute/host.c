@@ -58,6 +58,18 @@ int MPI_Testall(int n, MPI_Request *requests, int *done, MPI_Status *statuses) {
   count();
   return PMPI_Testall(n, requests, done, statuses);
 }
+int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
+  count();
+  return PMPI_Test(request, done, status);
+}
+int MPI_Iprobe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status) {
+  count();
+  return PMPI_Iprobe(from, tag, comm, there, status);
+}
+int MPI_Recv(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+  count();
+  return PMPI_Recv(data, n, type, from, tag, comm, status);
+}
 
 /* ---- what is trained ---- */
 
@@ -260,13 +272,14 @@ static int finalized_before(void) {
   return 0;
 }
 
-static int after_the_end(bool used) {
+static int after_the_end(mix_scope *scope, bool used) {
   if (used) {
     const mix_tensor *sum = mix_all_reduce(mix_scalar(1, MIX_FLOAT32));
     DO(refused(sum, MIX_VALUE_ERROR, "the program has called MPI_Finalize"));
   }
   CHECK(mix_set_distribution(NULL) == MIX_OK);
   DO(refused(mix_distribution_mpi_from(0, NULL), MIX_RUNTIME_ERROR, "the program has called MPI_Finalize"));
+  mix_scope_end(scope);
   CHECK(atomic_load(&too_late) == 0);
   return 0;
 }
@@ -360,7 +373,7 @@ int main(int argc, char **argv) {
   mix_scope *scope = mix_scope_begin();
   int code = run(argv[2], got);
   if (code) return code; /* without an end of MPI: the launcher ends the others */
-  if (atomic_load(&finalized)) return after_the_end(!strcmp(argv[2], "finalized_used"));
+  if (atomic_load(&finalized)) return after_the_end(scope, !strcmp(argv[2], "finalized_used"));
   mix_scope_end(scope);
   return MPI_Finalize();
 }
