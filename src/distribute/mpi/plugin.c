@@ -87,10 +87,12 @@ static int note_end(MPI_Comm comm, int key, void *value, void *state) {
 static int watch_for_end(void) {
   static atomic_bool watched;
   int key, code;
-  if (atomic_exchange(&watched, true)) return 0;
+  if (atomic_load(&watched)) return 0;
   if ((code = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_end, &key, NULL))) return code;
   code = MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
-  return code ? code : MPI_Comm_free_keyval(&key);
+  if (code) return code;
+  atomic_store(&watched, true);
+  return MPI_Comm_free_keyval(&key);
 }
 
 static bool host_is_over(void) {
@@ -223,11 +225,12 @@ static int broadcast(mix_transport_link *link, void *data, size_t bytes, int roo
 
 /* ---- notes ---- */
 
+/* Or never will: an error is as good as an end. */
 static bool has_arrived(sent_note *note) {
   MPI_Status status;
   int done = 1;
   for (int i = 0; i < note->count && done; i++)
-    if (MPI_Test(&note->requests[i], &done, &status)) return false;
+    if (MPI_Test(&note->requests[i], &done, &status)) done = 1;
   return done;
 }
 
@@ -275,13 +278,15 @@ static int free_ranks(mix_transport_link *link) {
 static int close_mpi(mix_transport_link *link) {
   int code = is_over(link) || link->ranks == MPI_COMM_NULL ? 0 : free_ranks(link);
   if (!code && !link->hosted) code = MPI_Finalize();
+  for (sent_note *note = link->sent, *next; note; note = next) next = note->next, free(note);
   free(link->counts);
   free(link);
   return code;
 }
 
 static void end_mpi_job(mix_transport_link *link, int code) {
-  if (!is_over(link)) MPI_Abort(link->host, code);
+  /* the host may have freed its own */
+  if (!is_over(link)) MPI_Abort(link->ranks != MPI_COMM_NULL ? link->ranks : link->host, code);
 }
 
 static const char *reason_of(int code) {
