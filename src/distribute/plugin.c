@@ -56,7 +56,8 @@ static const char *checked_flavor(const char *flavor) {
 
 /* ---- files ---- */
 
-static const mix_transport *load(const char *path) {
+/* Of this flavour; NULL: of any. Two flavours in one process would call each other's functions. */
+static const mix_transport *load(const char *path, const char *flavor) {
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
   if (!library) {
     const char *reason = dlerror();
@@ -66,9 +67,17 @@ static const mix_transport *load(const char *path) {
   mix_transport_plugin_function *plugin;
   *(void **)&plugin = dlsym(library, "mix_transport_plugin");
   const mix_transport *transport = plugin ? plugin() : NULL;
-  if (transport && transport->version == MIX_TRANSPORT_VERSION) return transport;
+  const bool known = transport && transport->version == MIX_TRANSPORT_VERSION;
+  const char *own = known ? flavor_of_version(transport->flavor) : NULL;
+  if (known && (!flavor || (own && !strcmp(own, flavor)))) return transport;
+  if (known)
+    mix_fail_value("distribution_mpi_from: MIXTAPE_MPI_PLUGIN is a plug-in of %s, and the program has %s; "
+                   "name one of the same flavour, or none",
+                   transport->flavor, flavor);
+  else
+    mix_fail_format("distribution_mpi: %s is no plug-in of this version of mixtape", path);
   dlclose(library);
-  return mix_fail_format("distribution_mpi: %s is no plug-in of this version of mixtape", path);
+  return NULL;
 }
 
 /* The folder of the program or library that this code is part of. */
@@ -88,16 +97,16 @@ static bool own_folder(char *folder, size_t size) {
   return true;
 }
 
-static const mix_transport *plugin_of(const char *flavor) {
+static const mix_transport *plugin_of(const char *flavor, bool of_host) {
   const char *given = secure_getenv("MIXTAPE_MPI_PLUGIN");
-  if (given && *given) return load(given);
+  if (given && *given) return load(given, of_host ? flavor : NULL);
   /* of a build: beside the program, its tests and examples; of an installation: beside library and program */
   static const char *const places[] = {"plugins", "../plugins", "mixtape", "../" MIXTAPE_LIBDIR "/mixtape"};
   char folder[PATH_MAX], path[PATH_MAX + 128], searched[1024];
   mix_text list = {.text = searched, .size = sizeof searched};
   for (size_t i = 0; own_folder(folder, sizeof folder) && i < sizeof places / sizeof *places; i++) {
     snprintf(path, sizeof path, "%s/%s/mixtape_mpi_%s.so", folder, places[i], flavor);
-    if (!access(path, R_OK)) return load(path);
+    if (!access(path, R_OK)) return load(path, NULL);
     mix_text_put(&list, "%s%s/%s", i ? ", " : "", folder, places[i]);
   }
   return mix_fail_io(
@@ -109,17 +118,10 @@ static const mix_transport *plugin_of(const char *flavor) {
 const mix_transport *mix_mpi_plugin(void) {
   const char *flavor = mix_mpi_launched_flavor();
   if (mix_failed()) return NULL;
-  return plugin_of(flavor ? flavor : "openmpi");
+  return plugin_of(flavor ? flavor : "openmpi", false);
 }
 
-/* Two flavours in one process would call each other's functions. */
 const mix_transport *mix_mpi_plugin_of_host(const char *flavor) {
   flavor = flavor ? checked_flavor(flavor) : loaded_flavor();
-  const mix_transport *transport = flavor ? plugin_of(flavor) : NULL;
-  const char *own = transport ? flavor_of_version(transport->flavor) : NULL;
-  if (!transport || (own && !strcmp(own, flavor))) return transport;
-  return mix_fail_value(
-      "distribution_mpi_from: MIXTAPE_MPI_PLUGIN is a plug-in of %s, and the program has %s; "
-      "name one of the same flavour, or none",
-      transport->flavor, flavor);
+  return flavor ? plugin_of(flavor, true) : NULL;
 }
