@@ -62,7 +62,8 @@ mix_communicator *mix_communicator_take(mix_exchange *exchange) {
   if (found) atomic_store(&found->exchange, exchange);
   pthread_mutex_unlock(&lock);
   if (found) return &found->communicator;
-  return mix_fail_runtime("distribution: this process has had %d distributions of different size or rank",
+  return mix_fail_runtime("distribution: this process has had %d distributions of different size or rank; "
+                          "make the distributions once and keep them",
                           MIX_COMMUNICATORS);
 }
 

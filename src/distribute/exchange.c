@@ -144,11 +144,13 @@ static int meet(mix_exchange *x) {
   const double limit = x->host ? x->limit : 0; /* else the caller has its eye on the clock */
   if (x->host) x->waiting.meeting = mix_meeting_begin(x->lane.transport, x->lane.link, p->rank, p->ranks);
   mix_waiting_begin(&x->waiting, limit);
+  const double begin = x->waiting.begin; /* of one limit for all of it */
   int code = x->lane.transport->join(x->lane.link);
   if (code) return code;
   const mix_rank_identity own = mix_rank_identity_own();
   if (!(x->ranks = mix_calloc((size_t)p->ranks, sizeof *x->ranks))) return MIX_LANE_NO_MEMORY;
   mix_waiting_begin(&x->waiting, limit);
+  x->waiting.begin = begin;
   if ((code = mix_lane_gather(&x->lane, &own, sizeof own, x->ranks))) return code;
   x->waiting.identities = x->ranks;
   for (int r = 0; r < p->ranks; r++) p->sharing += mix_ranks_share_cores(&x->ranks[r], &x->ranks[p->rank]);
@@ -169,9 +171,10 @@ static int open_link(mix_exchange *x) {
   x->waiting.transport = x->lane.transport, x->waiting.link = x->lane.link;
   if (!mix_waiting_prepare(&x->waiting, joined.rank, joined.ranks)) return MIX_LANE_NO_MEMORY;
   const int met = meet(x);
-  if (!met && x->host)
-    mix_meeting_end(x->waiting.meeting); /* else others are still to see that this rank has come */
-  return met;
+  if (met || !x->host) return met; /* others are still to see that this rank has come */
+  mix_meeting_end(x->waiting.meeting);
+  x->waiting.meeting = NULL;
+  return 0;
 }
 
 static void record_opened(mix_exchange *x, int code) {
@@ -205,6 +208,7 @@ static job *new_job(mix_exchange *x, kind kind, mix_dtype dtype) {
   else if (!(j = mix_calloc(1, sizeof *j))) {
     x->failure = "out of memory";
     mix_error_clear();
+    if (x->place.on_caller && !x->at_work) mix_waiting_tell_failure(&x->waiting, x->failure);
     return NULL;
   }
   j->kind = kind, j->bucket.dtype = dtype;
@@ -307,7 +311,8 @@ const char *mix_exchange_broadcast(mix_exchange *x, void *data, size_t bytes, in
 }
 
 const char *mix_exchange_gather(mix_exchange *x, const void *data, size_t bytes, void *all) {
-  if (bytes > ((size_t)1 << 30) / (size_t)x->place.ranks) return "all_gather: more than 2^30 bytes in all";
+  if (bytes > ((size_t)1 << 30) / (size_t)x->place.ranks)
+    return "all_gather: more than 2^30 bytes in all; gather in parts";
   return call(x, GATHER, (void *)data, bytes, 0, all);
 }
 
@@ -351,7 +356,7 @@ static bool start_thread(mix_exchange *x) {
   return false;
 }
 
-/* MPI_Init of a thread that was left in it cannot be made again. */
+/* MPI_Init cannot be made again, neither after a failure nor while a thread is left in it. */
 static atomic_bool abandoned;
 
 /* The thread stays in MPI, which cannot be called off, and `x` with it. NULL with the error recorded. */
@@ -386,8 +391,9 @@ static bool waits_in_vain(mix_exchange *x, mix_meeting *meeting) {
 
 mix_exchange *mix_exchange_open(const mix_transport *transport) {
   if (atomic_load(&abandoned))
-    return mix_fail_runtime("distribution: MPI has not started within its time, and cannot start again in "
-                            "this process; end it");
+    return mix_fail_runtime(
+        "distribution: MPI has not started, or not within its time, and cannot start again "
+        "in this process; end it");
   mix_exchange *x = new_exchange(transport, NULL);
   if (!x) return NULL;
   mix_meeting *meeting =
@@ -399,7 +405,8 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
   /* What has been sent for is not freed, here and below: the others may still answer. */
   mix_fail_runtime("distribution: %s", failure_of(x));
   pthread_join(x->thread, NULL);
-  if (!x->lane.link) destroy(x);
+  if (x->lane.link) return atomic_store(&abandoned, true), NULL;
+  destroy(x);
   return NULL;
 }
 
@@ -415,8 +422,9 @@ mix_exchange *mix_exchange_open_on(const mix_transport *transport, int communica
   if (!x) return NULL;
   record_opened(x, open_link(x));
   if (failure_of(x)) return leave_open(x);
-  if (!x->place.on_caller && !start_thread(x)) return NULL;
-  return x;
+  if (x->place.on_caller || start_thread(x)) return x;
+  mix_waiting_tell_failure(&x->waiting, "its communication thread cannot be created");
+  return NULL;
 }
 
 mix_exchange_place mix_exchange_place_of(const mix_exchange *x) { return x->place; }

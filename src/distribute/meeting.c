@@ -58,7 +58,7 @@ static bool name_job(char *job, size_t size) {
              *step = getenv("SLURM_STEP_ID");
   const int launcher = name || (slurm && step) ? 0 : launcher_process();
   if (name)
-    snprintf(job, size, "%.40s", name);
+    snprintf(job, size, "%.60s", name);
   else if (slurm && step)
     snprintf(job, size, "%.20s.%.20s", slurm, step);
   else
