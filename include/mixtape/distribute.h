@@ -39,21 +39,19 @@ MIX_API mix_distribution *mix_distribution_mpi(void);
 /* The processes of a communicator of the host program, which starts and ends MPI itself: all its ranks make
  * this call, together, and wait for each other (MIXTAPE_MPI_TIMEOUT). In C it is
  * mix_distribution_mpi_of(comm) of mixtape/mpi.h; here `communicator` is the Fortran handle, which is an int
- * in every flavour: MPI_Comm_c2f of it, the integer of `use mpi`, or comm%MPI_VAL of `use mpi_f08`. `flavor`
- * ("openmpi", "mpich") says which MPI a program has that loaded it locally; NULL: it is asked. Messages go
- * through a duplicate: the host's own messages and error handlers stay its own. At MPI_THREAD_MULTIPLE a
- * thread of the library communicates. Below, the thread that makes a collective call does, within that call;
- * the bits are the same. At MPI_THREAD_SINGLE and MPI_THREAD_FUNNELED it must be the main thread; at
- * MPI_THREAD_SERIALIZED no other thread may be in MPI meanwhile. Each call makes another distribution. Its
- * end is collective, and comes before MPI_Finalize: it is no longer set, and released for the last time;
- * after MPI_Finalize it ends without MPI. Scoped. RuntimeError if MPI has not started, has ended, or if ranks
- * do not come; ValueError for an unknown flavour; OSError if there is no plug-in. */
+ * in every flavour. `flavor` ("openmpi", "mpich") says which MPI a program has that loaded it locally; NULL:
+ * it is asked. Messages go through a duplicate, and which threads may make collective calls follows from the
+ * program's MPI_THREAD level (docs/MPI.md). Each call makes another distribution, whose end is collective and
+ * comes before MPI_Finalize: it is no longer set, and released for the last time. Scoped. RuntimeError if MPI
+ * has not started, has ended, or if ranks do not come; ValueError for an unknown flavour; OSError if there is
+ * no plug-in. */
 MIX_API mix_distribution *mix_distribution_mpi_from(int communicator, const char *flavor);
 /* Sets the distribution of the process, which training and collectives use from now on. NULL: none. If nobody
  * has set the number of threads, the ranks of a machine share its cores, unless the launcher has bound them
  * to cores of their own. It holds for all threads; functions and models are compiled for each distribution
  * under which they run. Setting NULL and releasing the last reference ends MPI, together with all ranks,
- * unless MPI is a host program's. */
+ * unless MPI is a host program's. While an error is pending it does nothing: a program that ends after one
+ * calls mix_error_clear first. */
 MIX_API mix_status mix_set_distribution(mix_distribution *distribution);
 /* The distribution in force, borrowed; NULL: none. */
 MIX_API mix_distribution *mix_distribution_current(void);
