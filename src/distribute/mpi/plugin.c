@@ -285,8 +285,9 @@ static int close_mpi(mix_transport_link *link) {
 }
 
 static void end_mpi_job(mix_transport_link *link, int code) {
-  /* the host may have freed its own */
-  if (!is_over(link)) MPI_Abort(link->ranks != MPI_COMM_NULL ? link->ranks : link->host, code);
+  /* The host may have freed its own. Of MPI_COMM_WORLD alone does MPICH pass on the code. */
+  if (!is_over(link))
+    MPI_Abort(link->hosted && link->ranks != MPI_COMM_NULL ? link->ranks : link->host, code);
 }
 
 static const char *reason_of(int code) {
