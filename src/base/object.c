@@ -217,6 +217,13 @@ bool mix_given(const void *object, const mix_class *class, const char *call, con
   return !mix_failed();
 }
 
+bool mix_retain_alive(void *object) {
+  atomic_int *references = &((mix_object *)object)->references;
+  int count = atomic_load(references);
+  while (count > 0 && !atomic_compare_exchange_weak(references, &count, count + 1)) continue;
+  return count > 0;
+}
+
 int mix_references(const void *object) {
   return object ? atomic_load(&((mix_object *)object)->references) : 0;
 }

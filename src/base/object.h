@@ -49,6 +49,9 @@ static inline bool mix_is(const void *object, const mix_class *class) {
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected);
 /* The reference count, for tests and for copy on write. */
 int mix_references(const void *object);
+/* Retains an object that a table borrows, unless its last reference is gone and it only waits to be
+ * finalized, which false tells. The finalizer takes the table's lock, and the caller holds it. */
+bool mix_retain_alive(void *object);
 
 /* Registers a function that the next mix_shutdown calls once, after the root scope is released, in reverse
  * order of registration. A second registration of the same function has no effect. A cache registers its

@@ -21,9 +21,10 @@ struct mix_distribution {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* two threads would both start MPI */
 static mix_distribution *only;              /* of mix_distribution_mpi: borrowed, while it lives */
 static _Atomic(mix_distribution *) current; /* retained */
-static bool ended;                          /* MPI starts once in a process */
+static atomic_bool ended;                   /* MPI starts once in a process */
 
 static void distribution_finalize(void *object) {
   mix_distribution *distribution = object;
@@ -70,16 +71,28 @@ static mix_distribution *start(void) {
   return !made || !mix_mpi_launched() ? made : join(made, mix_mpi_plugin(), NULL);
 }
 
+/* Retained; NULL: none. One whose last reference is gone waits for the lock in its finalizer. */
+static mix_distribution *find_only(void) {
+  pthread_mutex_lock(&lock);
+  mix_distribution *found = only && mix_retain_alive(only) ? only : NULL;
+  if (only && !found) {
+    ended |= only->exchange != NULL;
+    only = NULL;
+  }
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
 mix_distribution *mix_distribution_mpi(void) {
   if (mix_failed()) return NULL;
-  pthread_mutex_lock(&lock);
-  mix_distribution *found = only ? mix_retain(only) : NULL;
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_lock(&starting);
+  mix_distribution *found = find_only();
   if (!found && (found = start())) {
     pthread_mutex_lock(&lock);
     only = found;
     pthread_mutex_unlock(&lock);
   }
+  pthread_mutex_unlock(&starting);
   return mix_scoped(found);
 }
 
