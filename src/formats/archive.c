@@ -205,7 +205,7 @@ static void digits_of(const void *bytes, size_t size, char digits[DIGITS + 1]) {
   mix_sha256_text(digest, digits);
 }
 
-mix_tensor *mix_archive_to_memory(mix_archive *archive, const char *name, const char *call) {
+mix_tensor *mix_archive_to_memory(mix_archive *archive, const char *call) {
   if (!archive || mix_failed()) return NULL;
   char comment[SEAL_SIZE + 1], digits[DIGITS + 1];
   size_t size = 0;

@@ -20,8 +20,8 @@ bool mix_archive_put_text(mix_archive *archive, const char *name, const char *te
 /* Replaces the file atomically: written under another name, flushed to disk, renamed. `call` is for
  * messages. */
 bool mix_archive_save(mix_archive *archive, const char *path, const char *call);
-/* The bytes of that file as a tensor of uint8 (size); scoped. `name` is for messages. */
-mix_tensor *mix_archive_to_memory(mix_archive *archive, const char *name, const char *call);
+/* The bytes of that file as a tensor of uint8 (size); scoped. */
+mix_tensor *mix_archive_to_memory(mix_archive *archive, const char *call);
 
 /* FormatError that names the file if it is damaged, truncated or no checkpoint; scoped. */
 mix_archive *mix_archive_load(const char *path);

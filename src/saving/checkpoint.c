@@ -282,10 +282,7 @@ mix_tensor *mix_checkpoint_to_memory(mix_checkpoint *checkpoint, int64_t step, m
   MIX_OWN_FLOAT_MODES;
   if (!may_save(checkpoint, step, iterator, TO_MEMORY)) return NULL;
   mix_tensor *bytes = NULL;
-  MIX_SCOPE {
-    bytes = mix_retain(
-        mix_archive_to_memory(collect_at(checkpoint, step, iterator), "the checkpoint", TO_MEMORY));
-  }
+  MIX_SCOPE { bytes = mix_retain(mix_archive_to_memory(collect_at(checkpoint, step, iterator), TO_MEMORY)); }
   return mix_scoped(bytes);
 }
 
