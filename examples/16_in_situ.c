@@ -189,7 +189,8 @@ static void run(host *h, int64_t steps, const char *path) {
 int main(int argc, char **argv) {
   host h;
   host_begin(&h, &argc, &argv);
-  if (CELLS % h.ranks) host_fail(&h, "ranks", "must divide the 48 rows");
+  if (CELLS % h.ranks || CELLS / h.ranks < HALO)
+    host_fail(&h, "ranks", "must divide the 48 rows, two or more each");
   h.rows = CELLS / h.ranks;
   mix_scope *scope = mix_scope_begin();
   if (!h.rank) mix_set_log_callback(mix_log_to_stderr, NULL);
