@@ -1,6 +1,6 @@
 /* A rank that waits for long tells the others which call it waits in, and those that wait there too answer:
- * those from which nobody hears are the ones that have not come. Only waiting ranks hear notes, so that a step
- * whose ranks come in time costs none. */
+ * those from which nobody hears are the ones that have not come. Only waiting ranks hear notes: a step whose
+ * ranks come in time pays nothing. */
 #include "distribute/waiting.h"
 
 #include "base/alloc.h"
