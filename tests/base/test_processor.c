@@ -22,7 +22,8 @@ enum {
   BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS | MIX_CPU_AVX512_VNNI | MIX_CPU_AVX_VNNI,
   AMX = MIX_CPU_AMX_BF16 | MIX_CPU_AMX_INT8,
   ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | AMX,
-  NEON_FP16 = MIX_CPU_NEON | MIX_CPU_NEON_FP16,
+  NEON_DOT = MIX_CPU_NEON | MIX_CPU_NEON_DOT,
+  NEON_FP16 = NEON_DOT | MIX_CPU_NEON_FP16,
   NEON_BF16 = NEON_FP16 | MIX_CPU_NEON_BF16 | MIX_CPU_BF16_PAIRS,
   ALL_OF_ARM64 = NEON_BF16 | MIX_CPU_SVE256
 };
@@ -81,7 +82,8 @@ static void found_is_what_the_kernel_reports(void **state) {
       {MIX_CPU_AMX_BF16, {"amx_tile", "amx_bf16"}},
       {MIX_CPU_AMX_INT8, {"amx_tile", "amx_int8"}},
       {MIX_CPU_NEON, {"asimd"}},
-      {MIX_CPU_NEON_FP16, {"asimdhp", "asimdfhm"}},
+      {MIX_CPU_NEON_DOT, {"asimddp"}},
+      {MIX_CPU_NEON_FP16, {"asimdhp"}},
       {MIX_CPU_NEON_BF16, {"asimdhp", "asimdfhm", "bf16"}},
   };
   const char *first = on_arm64() ? "Features" : "flags";
@@ -103,7 +105,7 @@ static void features_need_those_below(void **state) {
   (void)state;
   uint32_t found = mix_cpu_found();
   assert_int_equal(found & ~(uint32_t)(on_arm64() ? ALL_OF_ARM64 : ALL), 0);
-  if (found & (MIX_CPU_NEON_FP16 | MIX_CPU_NEON_BF16)) assert_true(found & MIX_CPU_NEON);
+  if (found & (MIX_CPU_NEON_DOT | MIX_CPU_NEON_FP16 | MIX_CPU_NEON_BF16)) assert_true(found & MIX_CPU_NEON);
   if (found & MIX_CPU_SVE256) assert_true(found & MIX_CPU_NEON_BF16);
   if (on_arm64()) return; /* pairs by the setting alone */
   if (found & MIX_CPU_AVX512) assert_true(found & MIX_CPU_AVX2);
@@ -131,6 +133,7 @@ static void the_cap_takes_away(void **state) {
       {"", ALL, false},
       {"generic", 0, true},
       {"neon", MIX_CPU_NEON, true},
+      {"neon_dot", NEON_DOT, true},
       {"neon_fp16", NEON_FP16, true},
       {"neon_bf16", NEON_BF16, true},
       {"sve256", ALL_OF_ARM64, true},

@@ -38,6 +38,7 @@ static void describe(const mix_context *context, mix_text *text) {
 }
 
 mix_backend mix_backend_remote = {.name = "remote",
+                                  .replaces_variables = true,
                                   .memory = &mix_remote_memory,
                                   .host = &mix_backend_ref,
                                   .own = tables,
