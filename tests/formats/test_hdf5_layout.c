@@ -278,7 +278,7 @@ static void places(void **state) {
   mix_hdf5 open;
   mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   for (int i = 0; i < COUNT; i++) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "%02d", i);
     mix_tensor *values = mix_fill(MIX_SHAPE(sizes[i]), i + 1, MIX_UINT8);
     assert_true(mix_hdf5_write_tensor(writer, name, values));
@@ -287,7 +287,7 @@ static void places(void **state) {
   assert_true(mix_hdf5_open(&open, "places", file.data, file.size));
   uint64_t used = 96;
   for (int i = 0; i < COUNT; i++) {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "%02d", i);
     if (!sizes[i]) continue;
     const uint64_t at = place_of(&open, name), alignment = sizes[i] < 4096 ? 8 : 64;
@@ -330,7 +330,7 @@ static void collections(void **state) {
                                    3900, 60,   1,    70000, 7,    8,    9};
   enum { COUNT = sizeof lengths / sizeof *lengths };
   static char texts[COUNT][70001];
-  char name[8];
+  char name[16];
   mix_hdf5 open;
   mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   for (int i = 0; i < COUNT; i++) {
