@@ -133,7 +133,7 @@ static void members_at_multiples(void **state) {
 static void many_members(void **state) {
   (void)state;
   enum { COUNT = 70000 };
-  char(*names)[8] = calloc(COUNT, sizeof *names);
+  char(*names)[16] = calloc(COUNT, sizeof *names);
   mix_zip_member *members = calloc(COUNT, sizeof *members);
   assert_true(names && members);
   for (int i = 0; i < COUNT; i++) {
