@@ -233,11 +233,11 @@ static mix_variable *copy_new(mix_variable *variable, mix_dtype rounded, bool wi
   made->original = variable;
   made->copied_version = variable->version - 1;
   size_t bytes = mix_value_bytes(made->dtype, variable->shape);
-  if (!(made->memory = mix_memory_new(&mix_host_memory, bytes))) {
-    mix_release(made);
-    return NULL;
-  }
-  return made;
+  mix_memory *memory = mix_memory_new(&mix_host_memory, bytes);
+  made->memory = memory;
+  if (memory) return made;
+  mix_release(made);
+  return NULL;
 }
 
 mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool widened) {

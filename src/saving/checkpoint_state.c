@@ -18,7 +18,8 @@ enum { NAME_MAX = 512, PREFIX_MAX = 32 };
 
 /* A single model has no prefix. */
 static const char *prefix_of(const mix_checkpoint *checkpoint, int part, char prefix[PREFIX_MAX]) {
-  snprintf(prefix, PREFIX_MAX, checkpoint->several ? "model_%d/" : "", part);
+  prefix[0] = '\0';
+  if (checkpoint->several) snprintf(prefix, PREFIX_MAX, "model_%d/", part);
   return prefix;
 }
 
