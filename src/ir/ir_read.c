@@ -234,7 +234,9 @@ static bool read_variable(reading *r, const result_list *h) {
   variable->shape = h->types[0].shape;
   variable->trainable = mix_dtype_is_floating(variable->dtype);
   size_t bytes = mix_value_bytes(variable->dtype, variable->shape);
-  if (!variable->name || !(variable->memory = mix_memory_new(&mix_host_memory, bytes))) {
+  mix_memory *memory = variable->name ? mix_memory_new(&mix_host_memory, bytes) : NULL;
+  variable->memory = memory;
+  if (!memory) {
     mix_release(variable);
     return false;
   }
