@@ -47,11 +47,13 @@ static void both_go_on_with_the_same_bits(void **state) {
   forget("models");
   pair p = pair_of(1), q = pair_of(2), r = pair_of(3);
   go_on(p, resumed);
-  mix_checkpoint *checkpoint = checkpoint_of(p);
-  mix_tensor *bytes = mix_checkpoint_to_memory(checkpoint, 3, NULL);
-  assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
+  mix_tensor *bytes = NULL;
+  MIX_SCOPE { /* at its end the folder is unlocked */
+    mix_checkpoint *checkpoint = checkpoint_of(p);
+    bytes = mix_scope_leave(mix_checkpoint_to_memory(checkpoint, 3, NULL));
+    assert_int_equal(mix_checkpoint_save(checkpoint, 3, NULL), MIX_OK);
+  }
   go_on(p, straight);
-  mix_release(checkpoint); /* unlocked */
   assert_int_equal(mix_checkpoint_restore(checkpoint_of(q), NULL), 3);
   go_on(q, resumed);
   assert_memory_equal(straight, resumed, sizeof straight);
