@@ -22,11 +22,9 @@
 /* What a capture depends on besides its arguments. */
 typedef struct environment {
   uint64_t context, passes;
-  /* the automatic mixed precision rewrite: target, level, edits of lists */
-  uint64_t rewrite;
+  uint64_t rewrite;    /* the automatic one: target, level, edits of lists */
   uint64_t simulation; /* of narrow formats */
-  /* an epoch that only grows: an old capture never becomes valid again */
-  uint64_t epoch;
+  uint64_t epoch;      /* only grows: an old capture never becomes valid again */
   /* of the caller: the dtype in which autocast variables are read */
   mix_dtype cast;
   bool cast_updates; /* of the caller: changes of variables start from the cast value */

@@ -87,6 +87,8 @@ static inline float floor_mod_float(float x, float y) {
 /* Added too, since y + SELU_PRODUCT may cancel. */
 #define SELU_PRODUCT_ERROR ((float)(SELU_SCALE * SELU_ALPHA - (double)SELU_PRODUCT))
 
+/* clang-format takes products for pointers here. */
+/* clang-format off */
 UNARY(identity, x)
 UNARY(negative, negated(x))
 UNARY(abs, v_abs(x))
@@ -217,6 +219,7 @@ static const mix_superinstruction superinstructions[] = {
     EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_ROW)
     EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_ROW)
     {.function = NULL}};
+/* clang-format on */
 
 UNARY(round_f16, v_round_f16(x))
 static void tile_round_bf16(ARGUMENTS) {
