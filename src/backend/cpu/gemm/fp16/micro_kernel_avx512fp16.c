@@ -23,22 +23,4 @@ SIMD_INLINE void multiply_tile(const int rows, const int vectors, const bool as_
   }
 }
 
-#define FP16_MULTIPLY_BY(rows, vectors, how, as_rows)                                                        \
-  static void multiply_##how##_##rows##x##vectors(                                                           \
-      const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales, const uint16_t *b, \
-      const float *b_scales, float *c, int64_t c_stride, bool first, const char *prefetch,                   \
-      int64_t prefetch_step) {                                                                               \
-    multiply_tile(rows, vectors, as_rows, sums, depth, a, a_scales, b, b_scales, c, c_stride, first,         \
-                  prefetch, prefetch_step);                                                                  \
-  }
-#define FP16_MULTIPLY(rows)                                                                                  \
-  FP16_MULTIPLY_BY(rows, 1, transposed, false)                                                               \
-  FP16_MULTIPLY_BY(rows, 2, transposed, false)                                                               \
-  FP16_MULTIPLY_BY(rows, 1, as_rows, true)                                                                   \
-  FP16_MULTIPLY_BY(rows, 2, as_rows, true)
-EACH_ROWS(FP16_MULTIPLY)
-
-#define FP16_TRANSPOSED(rows) {multiply_transposed_##rows##x1, multiply_transposed_##rows##x2},
-#define FP16_AS_ROWS(rows) {multiply_as_rows_##rows##x1, multiply_as_rows_##rows##x2},
-mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_MR][2] = {{EACH_ROWS(FP16_TRANSPOSED)},
-                                                                  {EACH_ROWS(FP16_AS_ROWS)}};
+#include "backend/cpu/gemm/fp16/multiply_table.h"

@@ -25,11 +25,11 @@ static multiply_rows *const multiply[2][TILE_ROWS] = {{EACH_OF_TILE(ROWS_NAME, t
                                                       {EACH_OF_TILE(ROWS_NAME, as_rows)}};
 
 /* Blocks outside, so that what all tiles of one use stays in the first-level cache. */
-static void multiply_panels(int rows, bool wide, bool as_rows, const mix_fp16_sums *blocks, int64_t depth,
-                            const uint16_t *a, const float *a_scales, const uint16_t *b,
-                            const float *b_scales, float *c, int64_t c_stride, bool first,
-                            const char *prefetch, int64_t prefetch_step) {
-  const int block = blocks->chains * blocks->length, columns = wide ? FP16_NR : FP16_NR / 2;
+static void multiply_tile(int rows, int halves_of_panel, bool as_rows, const mix_fp16_sums *blocks,
+                          int64_t depth, const uint16_t *a, const float *a_scales, const uint16_t *b,
+                          const float *b_scales, float *c, int64_t c_stride, bool first, const char *prefetch,
+                          int64_t prefetch_step) {
+  const int block = blocks->chains * blocks->length, columns = halves_of_panel * FP16_NR / 2;
   for (int64_t k = 0; k < depth; k += block, first = false) {
     const int64_t step = k / blocks->step;
     for (int j = 0; j < columns; j += TILE_COLUMNS)
@@ -42,22 +42,4 @@ static void multiply_panels(int rows, bool wide, bool as_rows, const mix_fp16_su
   }
 }
 
-#define FP16_MULTIPLY_BY(rows, halves_of_panel, how, as_rows)                                                \
-  static void panels_##how##_##rows##x##halves_of_panel(                                                     \
-      const mix_fp16_sums *sums, int64_t depth, const uint16_t *a, const float *a_scales, const uint16_t *b, \
-      const float *b_scales, float *c, int64_t c_stride, bool first, const char *prefetch,                   \
-      int64_t prefetch_step) {                                                                               \
-    multiply_panels(rows, halves_of_panel == 2, as_rows, sums, depth, a, a_scales, b, b_scales, c, c_stride, \
-                    first, prefetch, prefetch_step);                                                         \
-  }
-#define FP16_MULTIPLY(rows)                                                                                  \
-  FP16_MULTIPLY_BY(rows, 1, transposed, false)                                                               \
-  FP16_MULTIPLY_BY(rows, 2, transposed, false)                                                               \
-  FP16_MULTIPLY_BY(rows, 1, as_rows, true)                                                                   \
-  FP16_MULTIPLY_BY(rows, 2, as_rows, true)
-EACH_ROWS(FP16_MULTIPLY)
-
-#define FP16_TRANSPOSED(rows) {panels_transposed_##rows##x1, panels_transposed_##rows##x2},
-#define FP16_AS_ROWS(rows) {panels_as_rows_##rows##x1, panels_as_rows_##rows##x2},
-mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_MR][2] = {{EACH_ROWS(FP16_TRANSPOSED)},
-                                                                  {EACH_ROWS(FP16_AS_ROWS)}};
+#include "backend/cpu/gemm/fp16/multiply_table.h"
