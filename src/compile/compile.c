@@ -73,8 +73,9 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
                                  .results = results,
                                  .arena = arena ? arena : own,
                                  .trace = trace};
-  /* Other threads may run functions of the same variables, whose memory moves and is replaced. */
-  const bool replaces = compiled->context.backend->replaces_variables;
+  /* Other threads may run functions of the same variables, whose memory moves and is replaced. An evaluation
+   * has no variables and may pin storages, so it must not take the lock. */
+  const bool replaces = compiled->context.backend->replaces_variables && compiled->ir->variable_count > 0;
   if (replaces)
     mix_graph_lock();
   else
