@@ -22,6 +22,17 @@ static void check_usage(int ranks) {
   }
 }
 
+/* A message longer than any buffer on its way is told whole. Launchers may write others' lines into it. */
+static void check_long_message(int ranks) {
+  enum { LENGTH = 20000 };
+  char other[64], message[64];
+  snprintf(other, sizeof other, "--resume=$(printf %%0%dd 0 | tr 0 Q)", LENGTH);
+  assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", other, ""), 2);
+  snprintf(message, sizeof message, "rank %d of %d: --resume: 'QQQ", ranks - 1, ranks);
+  assert_has(program_err, message);
+  assert_int_equal(count_of(program_err, "Q"), LENGTH);
+}
+
 /* Options that change numbers, on the last rank alone. */
 static void check_options(int ranks) {
 #define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
@@ -121,7 +132,8 @@ static void check_srun_without_mpi(int ranks) {
   assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
 }
 
-#define TESTS(X) X(usage) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin) X(srun_without_mpi)
+#define TESTS(X)                                                                                             \
+  X(usage) X(long_message) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin) X(srun_without_mpi)
 TESTS(CASES)
 
 int main(void) {
