@@ -1,7 +1,7 @@
-/* A plug-in that contains a whole static library, for backend/test_unload.c. */
-#include <mixtape/mixtape.h>
+/* A plug-in that contains a whole static library, for backend/test_unload.c and train/test_several_copies.c.
+ */
+#include "train.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -34,4 +34,8 @@ PUBLIC int run_on_xla(void) {
   mix_set_device(device);
   mix_function *function = mix_function_new(doubled, NULL);
   return mix_function_call(function, mix_list_of(mix_fill(MIX_SCALAR, 1, MIX_FLOAT32))) != NULL;
+}
+
+PUBLIC bool train(const char *policy, int threads, training *result) {
+  return train_digits(policy, threads, result);
 }
