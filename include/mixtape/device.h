@@ -61,10 +61,22 @@ MIX_API bool mix_deterministic(void);
  * bits. The other products of a training step, which are multiplied in float32, are as "fast" while the
  * copies of all their weights take at most 4 MiB, else as "least"; and so for the gradients, of which only
  * those of 4 MiB or more, and at least four times the operands, are computed again. The bits are the same.
- * MIXTAPE_MEMORY sets the initial value. */
+ * MIXTAPE_MEMORY sets the initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB,
+ * GiB, TiB) in either place is a budget instead, as by the next function. */
 MIX_API mix_status mix_set_memory(const char *name);
 /* The name of the setting. */
 MIX_API const char *mix_memory_name(void);
+/* Sets how many bytes the plan of a function (mixtape/function.h), and so a step of fit, evaluate or predict,
+ * may take: the peak_bytes of its report, with the variables that the step reads or writes, its arguments and
+ * its results. 0 (the default): any number. Where a plan takes more, values of the forward pass are not kept
+ * until the backward pass but computed again, and "least" is chosen where that costs less. The bits are the
+ * same. A plan that does not fit is a MemoryError of the call that needs it, before anything runs: it has the
+ * smallest budget that was found, and what takes the bytes. Evaluation outside of functions has no budget. A
+ * device that plans by itself (mix_set_device: "xla", "cuda") refuses a budget. With several processes every
+ * one must have the same. */
+MIX_API mix_status mix_set_memory_budget(size_t bytes);
+/* The budget in bytes; 0: none. */
+MIX_API size_t mix_memory_budget(void);
 /* A text with one line each for devices, instruction sets found and in use (MIXTAPE_MAX_ISA limits them),
  * and the kernels for products of each dtype, with the reason for what is unavailable. Valid until the
  * next call on this thread. */

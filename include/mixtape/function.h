@@ -87,6 +87,10 @@ typedef struct mix_plan_report {
   /* Of variable_bytes: what lies in the mapping of a file, which the steps do not write. The system takes
    * such pages back where memory is short: peak_bytes without them is what must be there. */
   size_t file_bytes;
+  /* What runs a second time to fit a budget (mix_set_memory_budget): steps, and the bytes of their results,
+   * which are not kept in between. */
+  int recomputed_nodes;
+  size_t recomputed_bytes;
 } mix_plan_report;
 /* Fills the first report_size bytes of `report`; pass sizeof(mix_plan_report). RuntimeError before the
  * first call. */

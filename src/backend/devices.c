@@ -103,10 +103,13 @@ uint64_t mix_context_key(const mix_context *context) {
   int number = 0;
   const unsigned communicator = context->communicator ? context->communicator->number : 0;
   while (number < device_count && devices[number] != context->backend) number++;
-  return (uint64_t)(communicator >> 4) << 60 | (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
-         (uint64_t)mix_deterministic() << 53 | (uint64_t)context->precision.float32 << 52 |
-         (uint64_t)context->precision.accumulation << 48 | (uint64_t)(communicator & 15) << 44 |
-         (uint64_t)context->threads << 32 | mix_cpu_features();
+  /* an odd factor: different budgets always differ */
+  const uint64_t budget = (uint64_t)mix_memory_budget() * 0x9e3779b97f4a7c15u;
+  return budget ^
+         ((uint64_t)(communicator >> 4) << 60 | (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
+          (uint64_t)mix_deterministic() << 53 | (uint64_t)context->precision.float32 << 52 |
+          (uint64_t)context->precision.accumulation << 48 | (uint64_t)(communicator & 15) << 44 |
+          (uint64_t)context->threads << 32 | mix_cpu_features());
 }
 
 /* ---- reports ---- */

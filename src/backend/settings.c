@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backend/communicator.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/processor.h"
 #include <mixtape/device.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static choice float32 = {.call = "set_float32_precision",
 static choice memory = {.call = "set_memory",
                         .variable = "MIXTAPE_MEMORY",
                         .what = "use of memory",
-                        .expected = "\"auto\", \"fast\" or \"least\"",
+                        .expected = "\"auto\", \"fast\" or \"least\", or an amount such as \"512MiB\"",
                         .names = (const char *const[]){"auto", "fast", "least", NULL},
                         .value = UNSET};
 
@@ -131,9 +132,45 @@ mix_matmul_precision mix_matmul_precision_default(void) {
 bool mix_deterministic(void) { return value_of(&deterministic); }
 mix_status mix_set_deterministic(bool on) { return set(&deterministic, on ? "on" : "off"); }
 
-const char *mix_memory_name(void) { return memory.names[value_of(&memory)]; }
-mix_status mix_set_memory(const char *name) { return set(&memory, name); }
-mix_memory_use mix_memory_use_default(void) { return (mix_memory_use)value_of(&memory); }
+/* ---- memory: a name, or an amount ---- */
+
+static atomic_size_t budget;
+static atomic_bool budget_known; /* from a call, or from the environment */
+
+/* An amount in the environment is a budget, beside the default use of memory. */
+static bool read_environment(size_t *bytes) {
+  const char *text = getenv(memory.variable);
+  return text && mix_bytes_read(text, bytes);
+}
+
+static int memory_use(void) {
+  size_t bytes;
+  if (atomic_load(&memory.value) == UNSET && read_environment(&bytes))
+    atomic_store(&memory.value, MIX_MEMORY_AUTO);
+  return value_of(&memory);
+}
+
+size_t mix_memory_budget(void) {
+  size_t bytes = 0;
+  if (atomic_load(&budget_known)) return atomic_load(&budget);
+  read_environment(&bytes);
+  mix_set_memory_budget(bytes);
+  return bytes;
+}
+
+mix_status mix_set_memory_budget(size_t bytes) {
+  if (mix_failed()) return mix_error();
+  atomic_store(&budget, bytes);
+  atomic_store(&budget_known, true);
+  return MIX_OK;
+}
+
+const char *mix_memory_name(void) { return memory.names[memory_use()]; }
+mix_status mix_set_memory(const char *name) {
+  size_t bytes;
+  return name && mix_bytes_read(name, &bytes) ? mix_set_memory_budget(bytes) : set(&memory, name);
+}
+mix_memory_use mix_memory_use_default(void) { return (mix_memory_use)memory_use(); }
 
 /* ---- other processes ---- */
 

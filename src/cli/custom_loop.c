@@ -9,6 +9,7 @@
 #include "train/ranks.h"
 
 #include <math.h>
+#include <mixtape/device.h>
 #include <string.h>
 
 /* The state of the loop. */
@@ -263,6 +264,7 @@ static bool join_ranks(const loop *l, bool prepared) {
        !mix_run_identity_number(identity, "seed", (int64_t)o->seed) ||
        !mix_run_identity_number(identity, "epochs", o->epochs) ||
        !mix_run_identity_number(identity, "steps", o->steps) ||
+       !mix_run_identity_number(identity, "memory budget", (int64_t)mix_memory_budget()) ||
        !mix_run_identity_number(identity, "validation rows",
                                 l->x_validation ? mix_tensor_shape(l->x_validation).dims[0] : 0))) {
     json_decref(identity);

@@ -125,9 +125,10 @@ const cli_option_row cli_option_rows[] = {
      "of products of float32 numbers (default highest); high: three bfloat16 products on AMX, TF32 on a GPU"},
     {"deterministic", FLAG, FIELD(deterministic), RUNS | CLI_BENCH, NULL,
      "the same bits in every run on a GPU too, more slowly (docs/NUMERICS.md); elsewhere they always are"},
-    {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
+    {"memory", MEMORY, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least|SIZE",
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
-     "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
+     "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers), or a budget such as 512MiB or "
+     "1.5GiB, to which values of the forward pass are computed again; the numbers are the same"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_COMPILE | CLI_BENCH, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",

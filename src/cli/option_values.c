@@ -10,7 +10,8 @@
 
 static bool bad_value(const char *command, const cli_option_row *row, const char *value,
                       const char *expected) {
-  const bool names = row->kind == CHOICE || row->kind == MODEL || row->kind == DATA || row->kind == DEVICE;
+  const bool names = row->kind == CHOICE || row->kind == MODEL || row->kind == DATA || row->kind == DEVICE ||
+                     row->kind == MEMORY;
   char hint[100];
   fprintf(stderr, "mixtape %s: --%s: '%s' given%s; expected %s\n", command, row->name, value,
           names ? mix_did_you_mean_choice(value, row->argument, hint, sizeof hint) : "", expected);
@@ -148,6 +149,10 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) ||
            (names_no_mode(command, row, value) && bad_value(command, row, value, row->argument));
+  case MEMORY:
+    *(const char **)field = value;
+    return mix_is_choice("auto|fast|least", value) || mix_bytes_read(value, &(size_t){0}) ||
+           bad_value(command, row, value, "auto, fast, least, or an amount above 0 such as 512MiB or 1.5GiB");
   case DEVICE:
     *(const char **)field = value;
     return mix_backend_named(value) || bad_value(command, row, value, row->argument);

@@ -8,6 +8,7 @@ typedef enum cli_option_kind {
   PATH,
   CHOICE,
   DEVICE, /* a choice, or xla: with a path */
+  MEMORY, /* a choice, or an amount of bytes */
   MODEL,
   COUNT,
   LEVEL,

@@ -13,6 +13,11 @@
 static void fill_report(mix_compiled *compiled) {
   mix_plan_report *report = &compiled->report;
   const mix_plan *plan = &compiled->plan;
+  *report = (mix_plan_report){.captured_nodes = report->captured_nodes,
+                              .arena_bytes = report->arena_bytes,
+                              .unshared_bytes = report->unshared_bytes,
+                              .recomputed_nodes = report->recomputed_nodes,
+                              .recomputed_bytes = report->recomputed_bytes};
   const mix_ir *ir = compiled->ir;
   mix_executable_facts facts = {0};
   if (compiled->context.backend->facts) compiled->context.backend->facts(compiled->executable, &facts);
@@ -129,18 +134,30 @@ static bool check_support(const mix_ir *ir) {
   return true;
 }
 
-/* A plan, or the graph itself for a backend that plans by itself. */
-static bool compile(mix_compiled *compiled) {
-  const mix_backend *backend = compiled->context.backend;
+static bool compile_graph(mix_compiled *compiled) {
   mix_plan *plan = &compiled->plan;
-  if (!backend->compile_graph) {
-    compiled->executable = mix_make_plan(compiled) ? backend->compile(plan, &compiled->context) : NULL;
-    return compiled->executable != NULL;
-  }
   plan->argument_count = compiled->ir->argument_count;
   plan->variable_count = compiled->ir->variable_count;
   plan->result_count = compiled->ir->result_count;
-  return (compiled->executable = backend->compile_graph(compiled->ir, &compiled->context)) != NULL;
+  compiled->executable = compiled->context.backend->compile_graph(compiled->ir, &compiled->context);
+  return compiled->executable != NULL;
+}
+
+bool mix_compile_plan(mix_compiled *compiled) {
+  const mix_backend *backend = compiled->context.backend;
+  if (compiled->executable) backend->destroy(compiled->executable);
+  compiled->executable = NULL; /* what failed is not destroyed again */
+  if (!(compiled->executable = backend->compile(&compiled->plan, &compiled->context))) return false;
+  fill_report(compiled);
+  return mix_plan_least_memory(compiled);
+}
+
+/* A plan, or the graph itself for a backend that plans by itself. */
+static bool compile(mix_compiled *compiled) {
+  if (!compiled->context.backend->compile_graph) return mix_make_plan(compiled) && mix_compile_plan(compiled);
+  if (!compile_graph(compiled)) return false;
+  fill_report(compiled);
+  return mix_plan_least_memory(compiled);
 }
 
 static bool prepare(mix_compiled *compiled, const mix_context *context, bool stages) {
@@ -177,10 +194,7 @@ mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
     mix_compiled_free(compiled);
     return NULL;
   }
-  fill_report(compiled);
-  if (mix_plan_least_memory(compiled)) return compiled;
-  mix_compiled_free(compiled);
-  return NULL;
+  return compiled;
 }
 
 void mix_compiled_free(mix_compiled *compiled) {
@@ -188,5 +202,6 @@ void mix_compiled_free(mix_compiled *compiled) {
   if (compiled->executable) compiled->context.backend->destroy(compiled->executable);
   mix_ir_free(compiled->captured); /* before `ir`, from which it borrows */
   mix_ir_free(compiled->ir);
+  mix_ir_free(compiled->original);
   mix_free(compiled);
 }

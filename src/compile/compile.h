@@ -7,24 +7,28 @@
 
 typedef struct mix_compiled {
   mix_ir *ir;
-  mix_plan plan; /* arrays in the ir's memory */
+  mix_plan plan;       /* arrays in the ir's memory */
   mix_context context; /* that it was compiled for */
   mix_executable *executable;
   mix_type *results;
   mix_memory **variables; /* of the run that is being enqueued */
   mix_plan_report report;
-  int64_t trace; /* the latest trace that it is described in (trace.c), */
-  int traced;    /* and its number there */
+  int64_t trace;                  /* the latest trace that it is described in (trace.c), */
+  int traced;                     /* and its number there */
   struct mix_lifetime *lifetimes; /* of the values in the arena */
   int lifetime_count;
   mix_ir *captured;   /* a copy from before the passes; NULL unless requested */
   const char **texts; /* snapshots as text, made on first request (ir_snapshots.c) */
+  mix_ir *original;   /* what `ir` is a copy of, from which it borrows; freed after it, or NULL */
 } mix_compiled;
 
 /* Runs the passes, plans and compiles for a context (NULL: the default one). Takes ownership of the ir.
  * `stages`: snapshots of the passes will be requested. NULL with the error recorded. */
 mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
+/* Compiles the plan, in place of what was compiled before, and fills the report. False with the error
+ * recorded. */
+bool mix_compile_plan(mix_compiled *compiled);
 /* Begins a run; arena NULL: one of its own. Variables move to the device. 0 with the error recorded. */
 mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *arguments,
                                 mix_memory *const *results, mix_memory *arena);
@@ -51,6 +55,8 @@ typedef struct mix_lifetime {
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes);
 /* least_memory.c: sets copy_bytes and least_bytes of the report, which has the rest. False: out of memory. */
 bool mix_plan_least_memory(mix_compiled *compiled);
+/* least_memory.c: has the value the shape of a weight that the plan writes? */
+bool mix_plan_of_weight(const mix_ir *ir, mix_shape shape);
 /* Lifetimes and offsets of all arena slots of the plan. `base`: value -> the value whose memory it shares. */
 bool mix_plan_arena(mix_compiled *compiled, const int *base);
 
@@ -71,5 +77,7 @@ int mix_plan_taken_over(const mix_backend *backend, const mix_plan *plan, const 
  * compilation (`repeatable`). NULL with the error recorded. */
 const char *mix_compiled_text(mix_compiled *compiled, const char *stage, bool repeatable);
 
-/* plan_text.c: each step with kernel and memory, and the values alive at the peak. In the ir's memory. */
+/* plan_text.c: the step at which most arena bytes are alive. */
+int mix_plan_peak_step(const mix_compiled *compiled, size_t *peak);
+/* Each step with kernel and memory, and the values alive at the peak. In the ir's memory. */
 const char *mix_plan_text(mix_compiled *compiled);

@@ -7,7 +7,7 @@
 #include "base/structure.h"
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
-#include "compile/compile.h"
+#include "compile/memory_budget.h"
 #include "compile/explain_rewrite.h"
 #include "compile/padded_batch.h"
 #include "compile/result_pool.h"
@@ -289,7 +289,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   }
   /* the first capture may have built layers, which moves the epoch */
   s->environment = environment_now(function);
-  if (ir) s->compiled = mix_compile(ir, NULL, true);
+  if (ir) s->compiled = mix_compile_to_budget(ir, true);
   bool good = s->compiled && finish(s) && arena_grow(function, s->compiled);
   if (s->compiled && !good) mix_compiled_name_largest(s->compiled);
   if (good) {
@@ -471,7 +471,7 @@ static specialization *rounded_of(mix_function *function, specialization *base, 
   for (int i = 0; s->arguments && i < s->argument_count; i++)
     s->arguments[i] = mix_tensor_value(mix_list_get(arguments, i))->type;
   mix_ir *ir = s->arguments ? rounded_graph(base, arguments) : NULL;
-  if (ir) s->compiled = mix_compile(ir, NULL, false);
+  if (ir) s->compiled = mix_compile_to_budget(ir, false);
   if (s->compiled && finish(s) && arena_grow(function, s->compiled)) return s;
   specialization_free(s);
   return base->rounded = NULL;

@@ -2,8 +2,7 @@
 #include "compile/compile.h"
 #include "tensor/shape.h"
 
-/* Has the value the shape of a weight that the plan writes? */
-static bool is_of_weight(const mix_ir *ir, mix_shape shape) {
+bool mix_plan_of_weight(const mix_ir *ir, mix_shape shape) {
   if (shape.rank == 0) return false;
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
@@ -23,7 +22,7 @@ bool mix_plan_least_memory(mix_compiled *compiled) {
   if (!begins || !ends) return false;
   for (int i = 0; i < compiled->lifetime_count; i++) {
     const mix_lifetime *life = &compiled->lifetimes[i];
-    if (is_of_weight(ir, compiled->plan.slots[life->slot].shape)) continue;
+    if (mix_plan_of_weight(ir, compiled->plan.slots[life->slot].shape)) continue;
     begins[life->first] += life->bytes;
     ends[life->last] += life->bytes;
   }

@@ -15,8 +15,7 @@ static void put_slot(mix_text *out, const mix_compiled *compiled, int s) {
   mix_text_put(out, ":%s%s", mix_dtype_name(slot->dtype), MIX_SHAPE_TEXT(slot->shape));
 }
 
-/* The step at which most arena bytes are alive. */
-static int peak_step(const mix_compiled *compiled, size_t *peak) {
+int mix_plan_peak_step(const mix_compiled *compiled, size_t *peak) {
   int best = 0;
   *peak = 0;
   for (int t = 0; t < compiled->plan.step_count; t++) {
@@ -52,7 +51,7 @@ const char *mix_plan_text(mix_compiled *compiled) {
   }
   const mix_plan_report *report = &compiled->report;
   size_t peak = 0;
-  int step = peak_step(compiled, &peak);
+  int step = mix_plan_peak_step(compiled, &peak);
   mix_text_put(
       &out,
       "memory: arena %zu bytes (%zu without sharing), most alive at step %d: %zu; variables %zu, arguments "

@@ -26,6 +26,7 @@ typedef struct mix_ir_node {
   int first_output;       /* value */
   const char *scope;
   bool keep, dead, backward; /* backward: made by the gradient of an op */
+  bool repeated;          /* a clone that computes again what was not kept (passes/repeat_nodes.h) */
   mix_ir_source source;
   /* Of the argument or variable. Of a constant read from text: the seed of its elements, or 0. */
   int index;

@@ -36,6 +36,7 @@ static bool add_numbers(const mix_fit_state *f, json_t *identity) {
       {"validation_steps", o->validation_steps},
       {"validation_freq", o->validation_freq},
       {"validation_batch_size", o->validation_batch_size},
+      {"memory budget", (int64_t)mix_memory_budget()},
       {"whether the run resumes", f->model->resumes},
   };
   bool good = true;

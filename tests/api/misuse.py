@@ -161,7 +161,7 @@ PLAIN = {
     "mix_set_graph_rewrite": {"dtype": '"float16"'}, "mix_set_accumulate": {"name": '"auto"'},
     "mix_set_float32_precision": {"name": '"highest"'},
     "mix_set_deterministic": {"on": "true"},
-    "mix_set_memory": {"name": '"auto"'},
+    "mix_set_memory": {"name": '"auto"'}, "mix_set_memory_budget": {"bytes": "0"},
     **{f"mix_variables_{what}": {"variables": "a_list_of_variables()"}
        for what in ("zeros_like", "assign_zeros", "assign_add", "values")},
     **{f"mix_data_apply_{step}":

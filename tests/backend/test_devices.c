@@ -41,7 +41,7 @@ static void a_bad_environment_is_an_error_that_names_it(void **state) {
   mix_memory_use_default();
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_MEMORY"));
-  assert_non_null(strstr(mix_error_message(), "\"auto\", \"fast\" or \"least\""));
+  assert_non_null(strstr(mix_error_message(), "\"auto\", \"fast\" or \"least\", or an amount such as"));
   mix_error_clear();
   static const char *const bad[] = {"many", "-1", "3x", "100000"};
   for (int i = 0; i < 4; i++) {
@@ -176,6 +176,31 @@ static void memory(void **state) {
   assert_string_equal(mix_memory_name(), "auto");
 }
 
+static void memory_budget(void **state) {
+  (void)state;
+  mix_context context = mix_context_default();
+  const uint64_t without = mix_context_key(&context);
+  assert_int_equal(mix_memory_budget(), 0);
+  assert_int_equal(mix_set_memory_budget(5 << 20), MIX_OK);
+  assert_int_equal(mix_memory_budget(), 5 << 20);
+  assert_int_not_equal(mix_context_key(&context), without);
+  assert_int_equal(mix_set_memory("5.5 MiB"), MIX_OK);
+  assert_int_equal(mix_memory_budget(), 11 << 19);
+  assert_int_equal(mix_set_memory("least"), MIX_OK); /* beside it */
+  assert_int_equal(mix_memory_budget(), 11 << 19);
+  assert_string_equal(mix_memory_name(), "least");
+  static const char *const wrong[] = {"0", "0MiB", "5XB", "5 MiB B", "-5MiB", "nan", "1e30GiB"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(mix_set_memory(wrong[i]), MIX_VALUE_ERROR);
+    assert_non_null(strstr(mix_error_message(), wrong[i]));
+    assert_non_null(strstr(mix_error_message(), "or an amount such as \"512MiB\""));
+    mix_error_clear();
+  }
+  assert_int_equal(mix_set_memory("auto"), MIX_OK);
+  assert_int_equal(mix_set_memory_budget(0), MIX_OK);
+  assert_int_equal(mix_context_key(&context), without);
+}
+
 /* Plans of several distributions live side by side, on every device. */
 static void each_communicator_has_a_key(void **state) {
   (void)state;
@@ -291,6 +316,7 @@ int main(void) {
       cmocka_unit_test(accumulation),
       cmocka_unit_test(float32_precision),
       cmocka_unit_test(memory),
+      cmocka_unit_test(memory_budget),
       cmocka_unit_test(each_communicator_has_a_key),
       cmocka_unit_test(the_key_is_a_function_of_the_settings),
       cmocka_unit_test(the_text_says_what_serves),

@@ -64,10 +64,49 @@ static void a_whole_number_is_all_of_the_text(void **state) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) assert_false(mix_integer_read(others[i], &n));
 }
 
+static void amounts_of_bytes(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    size_t bytes; /* 0: refused */
+  } cases[] = {{"1", 1},
+               {"1B", 1},
+               {"2KB", 2000},
+               {"2KiB", 2048},
+               {"1.5MB", 1500000},
+               {"1.5 MiB", 3 << 19},
+               {"3GB", 3000000000u},
+               {"3GiB", 3ull << 30},
+               {"2TB", 2000000000000u},
+               {"2TiB", 2ull << 40},
+               {"1.9", 1},
+               {"0", 0},
+               {"0.9", 0},
+               {"-1", 0},
+               {"+1", 0},
+               {" 1", 0},
+               {"", 0},
+               {"GiB", 0},
+               {"1gib", 0},
+               {"1Gi", 0},
+               {"1 GiB ", 0},
+               {"1KiBs", 0},
+               {"nan", 0},
+               {"inf", 0},
+               {"1e19", 0},
+               {"9000000000GiB", 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    size_t bytes = 0;
+    assert_int_equal(mix_bytes_read(cases[i].text, &bytes), cases[i].bytes > 0);
+    assert_int_equal(bytes, cases[i].bytes);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_shortest_that_reads_back),
       cmocka_unit_test(locales_change_nothing),
+      cmocka_unit_test(amounts_of_bytes),
       cmocka_unit_test(a_whole_number_is_all_of_the_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,135 @@
+/* Compiling for a budget. The plan that fits anyway is taken as it is. Otherwise there are two ways, which
+ * are both gone: steps that run twice, and the same with the least use of memory (mix_set_memory), which does
+ * without 16-bit copies of weights. What is estimated to take less time is taken. */
+#include "compile/memory_budget.h"
+
+#include "base/error.h"
+#include <string.h>
+
+enum { TRIES = 3 };
+static const uint64_t VISITS = 1500000; /* of a search: about 40 ms */
+
+/* ---- the graph before steps are repeated ---- */
+
+typedef struct saved {
+  mix_ir_node *nodes;
+  int *inputs;
+  mix_ir_value *values;
+  int node_count, value_count;
+} saved;
+
+static bool save(mix_ir *ir, saved *s) {
+  int inputs = 0;
+  for (int n = 0; n < ir->node_count; n++) inputs += ir->nodes[n].input_count;
+  *s = (saved){.nodes = mix_ir_array(ir, ir->node_count + 1, sizeof *s->nodes),
+               .inputs = mix_ir_ints(ir, inputs + 1),
+               .values = mix_ir_array(ir, ir->value_count + 1, sizeof *s->values),
+               .node_count = ir->node_count,
+               .value_count = ir->value_count};
+  if (!s->nodes || !s->inputs || !s->values) return false;
+  memcpy(s->nodes, ir->nodes, sizeof *s->nodes * (size_t)ir->node_count);
+  memcpy(s->values, ir->values, sizeof *s->values * (size_t)ir->value_count);
+  for (int n = 0, i = 0; n < ir->node_count; n++)
+    for (int k = 0; k < ir->nodes[n].input_count; k++) s->inputs[i++] = ir->nodes[n].inputs[k];
+  return true;
+}
+
+static void restore(mix_ir *ir, const saved *s) {
+  memcpy(ir->nodes, s->nodes, sizeof *s->nodes * (size_t)s->node_count);
+  memcpy(ir->values, s->values, sizeof *s->values * (size_t)s->value_count);
+  ir->node_count = s->node_count;
+  ir->value_count = s->value_count;
+  for (int n = 0, i = 0; n < ir->node_count; n++)
+    for (int k = 0; k < ir->nodes[n].input_count; k++) ir->nodes[n].inputs[k] = s->inputs[i++];
+}
+
+/* ---- one way ---- */
+
+typedef struct way {
+  mix_compiled *compiled;
+  bool fits;
+  double seconds; /* of all steps, estimated */
+} way;
+
+static size_t beside_arena(const mix_compiled *compiled) {
+  return compiled->report.peak_bytes - compiled->report.arena_bytes;
+}
+
+/* Plans with repeats for this arena. */
+static bool plan_for(way *w, const saved *s, size_t arena, size_t budget, uint64_t *visits) {
+  mix_compiled *compiled = w->compiled;
+  restore(compiled->ir, s);
+  if (!mix_plan_repeats(compiled, arena, visits) || !mix_compile_plan(compiled)) return false;
+  w->fits = compiled->report.peak_bytes <= budget;
+  return true;
+}
+
+/* A plan that takes too much was estimated to take less: the next try has that much less to go. The last one
+ * has the least. False with the error recorded. */
+static bool try_repeats(way *w, size_t budget) {
+  uint64_t visits = VISITS;
+  saved s;
+  if (!save(w->compiled->ir, &s)) return false;
+  size_t beside = beside_arena(w->compiled), arena = budget > beside ? budget - beside : 0;
+  for (int i = 0; i < TRIES && arena && !w->fits; i++) {
+    if (!plan_for(w, &s, arena, budget, &visits)) return false;
+    const size_t over = w->fits ? 0 : w->compiled->report.peak_bytes - budget;
+    arena = arena > over ? arena - over : 0;
+  }
+  visits = VISITS;
+  return w->fits || plan_for(w, &s, 0, budget, &visits);
+}
+
+static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool stages, size_t budget) {
+  if (!(w->compiled = mix_compile(mix_ir_copy(ir), context, stages))) return false;
+  const mix_plan *plan = &w->compiled->plan;
+  w->fits = w->compiled->report.peak_bytes <= budget;
+  if (!w->fits && !try_repeats(w, budget)) return false;
+  for (int t = 0; t < plan->step_count; t++) w->seconds += mix_step_seconds(plan, &plan->steps[t]);
+  return true;
+}
+
+/* ---- both ---- */
+
+/* Is b better than a? Where none fits, what takes less. */
+static bool is_better(const way *b, const way *a) {
+  if (a->fits != b->fits) return b->fits;
+  return b->fits ? b->seconds < a->seconds : b->compiled->report.peak_bytes < a->compiled->report.peak_bytes;
+}
+
+static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, way ways[2]) {
+  if (!try_way(&ways[0], ir, context, stages, budget)) return false;
+  const mix_compiled *first = ways[0].compiled;
+  if ((ways[0].fits && !first->report.recomputed_nodes) || context->memory == MIX_MEMORY_LEAST) return true;
+  mix_context least = *context;
+  least.memory = MIX_MEMORY_LEAST;
+  if (!try_way(&ways[1], ir, &least, stages, budget)) return false;
+  if (!is_better(&ways[1], &ways[0])) return true;
+  const way other = ways[0];
+  ways[0] = ways[1];
+  ways[1] = other;
+  return true;
+}
+
+mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
+  const size_t budget = mix_memory_budget();
+  const mix_context context = mix_context_default();
+  if (!ir || !budget || mix_failed()) return mix_compile(ir, NULL, stages);
+  way ways[2] = {{.compiled = NULL}};
+  bool good = false;
+  if (context.backend->compile_graph)
+    mix_fail_unsupported(
+        "set_memory_budget: the device \"%s\" plans memory by itself; set the budget to 0, or try "
+        "mix_set_device(\"%s\")",
+        context.backend->name, context.backend->host->name);
+  else if (try_ways(ir, &context, stages, budget, ways) && !(good = ways[0].fits))
+    mix_fail_over_budget(ways[0].compiled, budget);
+  mix_compiled_free(ways[1].compiled);
+  if (good) {
+    ways[0].compiled->original = ir;
+    return ways[0].compiled;
+  }
+  mix_compiled_free(ways[0].compiled);
+  mix_ir_free(ir);
+  return NULL;
+}
