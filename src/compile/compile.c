@@ -144,10 +144,8 @@ static bool compile_graph(mix_compiled *compiled) {
 }
 
 bool mix_compile_plan(mix_compiled *compiled) {
-  const mix_backend *backend = compiled->context.backend;
-  if (compiled->executable) backend->destroy(compiled->executable);
-  compiled->executable = NULL; /* what failed is not destroyed again */
-  if (!(compiled->executable = backend->compile(&compiled->plan, &compiled->context))) return false;
+  compiled->executable = compiled->context.backend->compile(&compiled->plan, &compiled->context);
+  if (!compiled->executable) return false;
   fill_report(compiled);
   return mix_plan_least_memory(compiled);
 }

@@ -26,8 +26,7 @@ typedef struct mix_compiled {
  * `stages`: snapshots of the passes will be requested. NULL with the error recorded. */
 mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
-/* Compiles the plan, in place of what was compiled before, and fills the report. False with the error
- * recorded. */
+/* Compiles the plan and fills the report. False with the error recorded. */
 bool mix_compile_plan(mix_compiled *compiled);
 /* Begins a run; arena NULL: one of its own. Variables move to the device. 0 with the error recorded. */
 mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *arguments,

@@ -11,26 +11,21 @@ static const uint64_t VISITS = 1500000; /* of a search: about 40 ms */
 
 /* ---- the graph before steps are repeated ---- */
 
+/* Repeating nodes changes no list of operands. */
 typedef struct saved {
   mix_ir_node *nodes;
-  int *inputs;
   mix_ir_value *values;
   int node_count, value_count;
 } saved;
 
 static bool save(mix_ir *ir, saved *s) {
-  int inputs = 0;
-  for (int n = 0; n < ir->node_count; n++) inputs += ir->nodes[n].input_count;
   *s = (saved){.nodes = mix_ir_array(ir, ir->node_count + 1, sizeof *s->nodes),
-               .inputs = mix_ir_ints(ir, inputs + 1),
                .values = mix_ir_array(ir, ir->value_count + 1, sizeof *s->values),
                .node_count = ir->node_count,
                .value_count = ir->value_count};
-  if (!s->nodes || !s->inputs || !s->values) return false;
+  if (!s->nodes || !s->values) return false;
   memcpy(s->nodes, ir->nodes, sizeof *s->nodes * (size_t)ir->node_count);
   memcpy(s->values, ir->values, sizeof *s->values * (size_t)ir->value_count);
-  for (int n = 0, i = 0; n < ir->node_count; n++)
-    for (int k = 0; k < ir->nodes[n].input_count; k++) s->inputs[i++] = ir->nodes[n].inputs[k];
   return true;
 }
 
@@ -39,8 +34,6 @@ static void restore(mix_ir *ir, const saved *s) {
   memcpy(ir->values, s->values, sizeof *s->values * (size_t)s->value_count);
   ir->node_count = s->node_count;
   ir->value_count = s->value_count;
-  for (int n = 0, i = 0; n < ir->node_count; n++)
-    for (int k = 0; k < ir->nodes[n].input_count; k++) ir->nodes[n].inputs[k] = s->inputs[i++];
 }
 
 /* ---- one way ---- */
@@ -69,7 +62,7 @@ static bool plan_for(way *w, const saved *s, size_t arena, size_t budget, uint64
 static bool try_repeats(way *w, size_t budget) {
   uint64_t visits = VISITS;
   saved s;
-  if (!save(w->compiled->ir, &s)) return false;
+  if (!mix_order_as_planned(w->compiled) || !save(w->compiled->ir, &s)) return false;
   size_t beside = beside_arena(w->compiled), arena = budget > beside ? budget - beside : 0;
   for (int i = 0; i < TRIES && arena && !w->fits; i++) {
     if (!plan_for(w, &s, arena, budget, &visits)) return false;

@@ -19,7 +19,11 @@ double mix_step_seconds(const mix_plan *plan, const mix_step *step);
 int mix_step_node(const mix_compiled *compiled, const mix_step *step);
 /* By slot: the slot whose memory it is, of views another. In the ir's memory; NULL: out of memory. */
 int *mix_slot_owners(const mix_compiled *compiled);
-/* repeat_steps.c: plans again with steps that run twice, so that the arena takes at most `target` bytes, or
+/* repeat_steps.c: puts the nodes in the order of the plan's steps, which deferred writes change: what is
+ * found in this order then holds for the plan that is made of it. Sources come first, views after what they
+ * show. */
+bool mix_order_as_planned(mix_compiled *compiled);
+/* Plans again with steps that run twice, so that the arena takes at most `target` bytes, or
  * as few as was found. Sets recomputed_nodes and recomputed_bytes of the report. The bits are the same.
  * `visits` bounds the search, which uses them up. False with the error recorded. */
 bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits);

@@ -352,8 +352,10 @@ typedef struct placement {
 
 static bool is_step(const mix_ir_node *node) { return !node->source && !is_view(node); }
 
+/* A repeated node fails only if the first has, after which nothing is written. */
 static bool may_fail(const mix_ir_node *node) {
-  return (node->op->flags & MIX_OP_CHECKS_VALUES) || (node->program && mix_program_may_fail(node->program));
+  return !node->repeated && ((node->op->flags & MIX_OP_CHECKS_VALUES) ||
+                             (node->program && mix_program_may_fail(node->program)));
 }
 
 static bool is_known(const planner *p, const placement *x, int value) {

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Puts the nodes in the order of the plan's steps, which deferred writes change: what is found in this order
- * then holds for the plan that is made of it. Sources come first, views after what they show. */
-static bool order_as_planned(mix_compiled *compiled) {
+bool mix_order_as_planned(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
   const int steps = compiled->plan.step_count;
   int *place = mix_ir_ints(ir, ir->node_count + 1), *order = mix_ir_ints(ir, ir->node_count + 1);
@@ -33,8 +31,10 @@ static bool order_as_planned(mix_compiled *compiled) {
   return mix_ir_set_order(ir, order);
 }
 
-/* Makes the plan anew. */
+/* Makes the plan anew. What was compiled of the former one reads it until it is destroyed. */
 static bool plan_again(mix_compiled *compiled) {
+  if (compiled->executable) compiled->context.backend->destroy(compiled->executable);
+  compiled->executable = NULL;
   compiled->plan = (mix_plan){.slot_count = 0};
   compiled->report.unshared_bytes = 0;
   return mix_make_plan(compiled);
@@ -89,7 +89,7 @@ bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
   enum { ROUNDS = 6 };
   mix_repeat_problem problem;
   mix_repeat_outcome now, then;
-  if (!order_as_planned(compiled) || !plan_again(compiled)) return false;
+  if (!plan_again(compiled)) return false;
   for (int round = 0; round < ROUNDS && compiled->plan.arena_bytes > target; round++) {
     if (!mix_repeat_problem_of(compiled, &problem)) return false;
     bool *dropped = mix_ir_flags(compiled->ir, problem.step_count + 1);

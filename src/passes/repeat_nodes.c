@@ -64,9 +64,10 @@ int mix_ir_find_repeats(mix_ir *ir, const bool *dropped, const bool *late, mix_r
 
 typedef struct rewrite {
   mix_ir *ir;
-  int *current;  /* value of the ir as it was -> the one that nodes read from here on */
-  bool *needed;  /* value of the clones: somebody reads it; before there are clones, see find_needed */
-  int *position; /* new order -> node */
+  mix_ir_node *nodes; /* as they were */
+  int *current;       /* value of the ir as it was -> the one that nodes read from here on */
+  bool *needed;       /* value of the clones: somebody reads it; before there are clones, see find_needed */
+  int *position;      /* new order -> node */
   int count;
 } rewrite;
 
@@ -134,7 +135,7 @@ static int number_outputs(const mix_ir_node *node, const bool *needed, int *kept
  */
 static int add_clone(rewrite *w, int n, const bool *needed) {
   mix_ir *ir = w->ir;
-  const mix_ir_node node = ir->nodes[n];
+  const mix_ir_node node = w->nodes[n];
   int *kept = mix_ir_ints(ir, node.output_count + 1), *inputs = mix_ir_ints(ir, node.input_count + 1);
   mix_type *types = mix_ir_array(ir, node.output_count + 1, sizeof *types);
   if (!kept || !inputs || !types) return -1;
@@ -157,10 +158,15 @@ static int add_clone(rewrite *w, int n, const bool *needed) {
   return index;
 }
 
-static void read_current(const rewrite *w, int n) {
-  mix_ir_node *node = &w->ir->nodes[n];
-  for (int i = 0; i < node->input_count; i++) node->inputs[i] = w->current[node->inputs[i]];
+/* The list of operands is a new one: clones to come are made of the nodes as they were, and so are graphs
+ * that share the list. */
+static bool read_current(const rewrite *w, mix_ir_node *node) {
+  int *inputs = mix_ir_ints(w->ir, node->input_count + 1);
+  if (!inputs) return false;
+  for (int i = 0; i < node->input_count; i++) inputs[i] = w->current[node->inputs[i]];
+  node->inputs = inputs;
   if (node->guard >= 0) node->guard = w->current[node->guard];
+  return true;
 }
 
 bool mix_ir_set_order(mix_ir *ir, const int *order) {
@@ -186,16 +192,19 @@ bool mix_ir_repeat_nodes(mix_ir *ir, int count, const mix_repeat *repeats) {
     outputs += ir->nodes[repeat->node].output_count;
   }
   rewrite w = {.ir = ir,
+               .nodes = mix_ir_array(ir, nodes + 1, sizeof *w.nodes),
                .current = mix_ir_ints(ir, values + 1),
                .needed = mix_ir_flags(ir, outputs + 1),
                .position = mix_ir_ints(ir, nodes + count + 1)};
-  if (!first || !w.current || !w.needed || !w.position || !find_needed(ir, count, repeats, first, w.needed))
+  if (!first || !w.nodes || !w.current || !w.needed || !w.position ||
+      !find_needed(ir, count, repeats, first, w.needed))
     return false;
+  memcpy(w.nodes, ir->nodes, sizeof *w.nodes * (size_t)nodes);
   for (int v = 0; v < values; v++) w.current[v] = v;
   for (int n = 0, r = 0; n < nodes; n++) {
     for (; r < count && repeats[r].before == n; r++)
       if ((w.position[w.count++] = add_clone(&w, repeats[r].node, w.needed + first[r])) < 0) return false;
-    read_current(&w, n);
+    if (!read_current(&w, &ir->nodes[n])) return false;
     w.position[w.count++] = n;
   }
   return mix_ir_set_order(ir, w.position);
