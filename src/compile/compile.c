@@ -8,6 +8,7 @@
 #include "compile/trace.h"
 #include "graph/lock.h"
 #include "graph/retired_storage.h"
+#include "passes/checkpoint_loops.h"
 #include "tensor/shape.h"
 
 static void fill_report(mix_compiled *compiled) {
@@ -174,7 +175,7 @@ static bool prepare(mix_compiled *compiled, const mix_context *context, bool sta
 /* Passes add variables: 16-bit copies of weights. */
 static bool run_passes(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
-  if (!mix_passes_run(ir) || !check_support(ir)) return false;
+  if (!mix_passes_run(ir) || !mix_ir_keep_as_set(ir) || !check_support(ir)) return false;
   compiled->variables = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->variables);
   return compiled->variables != NULL;
 }
