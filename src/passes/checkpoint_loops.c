@@ -11,12 +11,13 @@ static size_t value_bytes(const mix_ir *ir, int value) {
 
 /* ---- pairs ---- */
 
-/* Does each step compute the same again? Random ops do: they are functions of their state. */
+/* Does each step compute the same again, and none repeats another already? Random ops do: they are functions
+ * of their state. */
 static bool is_repeatable(const mix_ir *body) {
   for (int n = 0; n < body->node_count; n++) {
     const mix_ir_node *node = &body->nodes[n];
     if (node->dead) continue;
-    if ((node->op->flags & MIX_OP_STATEFUL) || mix_op_is_collective(node->op)) return false;
+    if (node->repeated || (node->op->flags & MIX_OP_STATEFUL) || mix_op_is_collective(node->op)) return false;
     if (node->body && !is_repeatable(node->body)) return false;
   }
   return true;

@@ -324,36 +324,58 @@ static bool *find_descendants(mix_ir *ir, int n) {
   return found;
 }
 
-/* Marks the results of node n that other nodes read: those that come after node `after`, or those that do
- * not. */
-static bool *find_read(mix_ir *ir, int n, int after, bool later) {
-  const bool *descends = find_descendants(ir, after);
+static void mark_producers(const mix_ir *ir, const mix_ir_node *node, bool *marks) {
+  for (int i = 0; i < node->input_count; i++) marks[mix_ir_producer(ir, node->inputs[i])] = true;
+  if (node->guard >= 0) marks[mix_ir_producer(ir, node->guard)] = true;
+}
+
+/* By node: does it come after node n whatever the order? So does a view that such nodes alone read. */
+static bool *find_later(mix_ir *ir, int n) {
+  bool *later = find_descendants(ir, n), *early = mix_ir_flags(ir, ir->node_count + 1);
+  if (!later || !early) return NULL;
+  for (int i = 0; i < ir->result_count; i++) early[mix_ir_producer(ir, ir->results[i])] = true;
+  for (int i = 0; i < ir->variable_count; i++) early[mix_ir_producer(ir, ir->variables[i].exit)] = true;
+  for (int m = ir->node_count - 1; m >= 0; m--) {
+    const mix_ir_node *node = &ir->nodes[m];
+    if (node->dead || later[m]) continue;
+    later[m] = !node->source && node->op->flags & MIX_OP_VIEW && !early[m];
+    if (!later[m]) mark_producers(ir, node, early);
+  }
+  return later;
+}
+
+/* Marks the results of node n that nodes other than `after` read: those that come after that, or others. */
+static bool *find_read(mix_ir *ir, int n, int after, bool by_later) {
+  const bool *later = find_later(ir, after);
   const mix_ir_node *loop = &ir->nodes[n];
   bool *read = mix_ir_flags(ir, loop->output_count + 1);
-  if (!descends || !read) return NULL;
+  if (!later || !read) return NULL;
   for (int m = 0; m < ir->node_count; m++) {
     const mix_ir_node *node = &ir->nodes[m];
-    if (node->dead || m == after || descends[m] != later) continue;
+    if (node->dead || m == after || later[m] != by_later) continue;
     for (int i = 0; i < node->input_count; i++)
       if (mix_ir_producer(ir, node->inputs[i]) == n) read[node->inputs[i] - loop->first_output] = true;
-    if (node->guard >= 0 && mix_ir_producer(ir, node->guard) == n)
-      read[node->guard - loop->first_output] = true;
   }
   return read;
 }
 
-static void mark(const mix_ir *ir, int n, int value, bool *marks) {
-  if (mix_ir_producer(ir, value) == n) marks[value - ir->nodes[n].first_output] = true;
+/* Results of the graph, exits of variables, and what the gradient's loop reads other than step by step. */
+static void mark_whole_reads(const mix_ir *ir, int n, int backward, bool *read) {
+  const mix_ir_node *b = &ir->nodes[backward];
+  const mix_scan_attributes *a = b->attributes;
+  const int first = ir->nodes[n].first_output;
+  for (int i = 0; i < ir->result_count; i++)
+    if (mix_ir_producer(ir, ir->results[i]) == n) read[ir->results[i] - first] = true;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (mix_ir_producer(ir, ir->variables[i].exit) == n) read[ir->variables[i].exit - first] = true;
+  for (int i = 0; i < b->input_count; i++)
+    if ((i < a->carries || i >= a->carries + a->inputs) && mix_ir_producer(ir, b->inputs[i]) == n)
+      read[b->inputs[i] - first] = true;
 }
 
 bool *mix_loop_kept_outputs(mix_ir *ir, int forward, int backward) {
   bool *kept = find_read(ir, forward, backward, false);
-  for (int i = 0; kept && i < ir->result_count; i++) mark(ir, forward, ir->results[i], kept);
-  for (int i = 0; kept && i < ir->variable_count; i++) mark(ir, forward, ir->variables[i].exit, kept);
-  const mix_ir_node *b = &ir->nodes[backward];
-  const mix_scan_attributes *a = b->attributes;
-  for (int i = 0; kept && i < b->input_count; i++) /* a whole value, as a carry or for all steps */
-    if (i < a->carries || i >= a->carries + a->inputs) mark(ir, forward, b->inputs[i], kept);
+  if (kept) mark_whole_reads(ir, forward, backward, kept);
   return kept;
 }
 

@@ -139,11 +139,52 @@ static bool is_read_in_order(const mix_program *program, int input) {
   return loads == 1;
 }
 
+static bool reads(const mix_plan *plan, const mix_step *step, mix_slot_kind kind, int index) {
+  bool found = false;
+  for (int i = 0; i < step->input_count && !found; i++) {
+    const mix_slot *slot = &plan->slots[step->inputs[i]];
+    found = slot->kind == kind && slot->index == index;
+  }
+  return found;
+}
+
+static bool reads_result_of(const mix_step *step, const mix_step *before) {
+  for (int i = 0; i < step->input_count; i++)
+    for (int o = 0; o < before->output_count; o++)
+      if (step->inputs[i] == before->outputs[o]) return true;
+  return false;
+}
+
+/* Does a step of a loop over chunks write its rows of a result when all threads have read those of the
+ * operand? It does where the readers are loops, whose results the writers read, loops as well. */
+static bool writes_after_reads(const mix_step *loop, int input, int output) {
+  const mix_scan_attributes *attributes = loop->attributes;
+  const mix_plan *body = loop->body;
+  if (input < attributes->carries || input >= attributes->carries + attributes->inputs) return false;
+  if (output < attributes->carries) return false;
+  for (int r = 0; r < body->step_count; r++) {
+    const mix_step *reader = &body->steps[r];
+    if (!reads(body, reader, MIX_SLOT_ARGUMENT, input)) continue;
+    for (int w = 0; w < body->step_count; w++) {
+      const mix_step *writer = &body->steps[w];
+      bool writes = false;
+      for (int o = 0; o < writer->output_count; o++) {
+        const mix_slot *slot = &body->slots[writer->outputs[o]];
+        writes = writes || (slot->kind == MIX_SLOT_RESULT && slot->index == output);
+      }
+      if (writes && (w <= r || !reader->body || !writer->body || !reads_result_of(writer, reader)))
+        return false;
+    }
+  }
+  return true;
+}
+
 /* A program reads and writes element by element. The operands of a product are read until its end. An update
  * leaves what it does not replace. Collectives exchange in place. */
 bool mix_host_writes_over(const mix_plan *plan, const mix_step *step, int input, int output) {
   const mix_dtype from = plan->slots[step->inputs[input]].dtype,
                   to = plan->slots[step->outputs[output]].dtype;
+  if (step->body) return from == to && writes_after_reads(step, input, output);
   if (step->op->flags & MIX_OP_UPDATES || mix_op_is_collective(step->op)) return input == 0 && output == 0;
   return step->program && input >= (step->op->contraction ? MIX_CONTRACTED : 0) &&
          mix_dtype_size(from) == mix_dtype_size(to) && is_stored_over_space(step, output) &&

@@ -9,6 +9,7 @@
 
 typedef struct loop {
   mix_executable *step;
+  bool begun; /* by the loop around it, in which all that its steps have in common stays the same */
   size_t arena_bytes, carry_bytes; /* in the workspace: the arena, then each carry twice */
 } loop;
 
@@ -19,12 +20,21 @@ static void release(void *prepared) {
   mix_free(prepared);
 }
 
+/* Are all operands that its steps have in common the same in all steps of a loop around it? */
+static bool has_fixed_operands(const mix_kernel_args *args) {
+  const mix_scan_attributes *attributes = args->attributes;
+  for (int i = attributes->carries + attributes->inputs; i < args->input_count; i++)
+    if (i >= 32 || !(args->fixed >> i & 1)) return false;
+  return args->fixed;
+}
+
 static bool prepare(mix_kernel_args *args, int threads) {
   const mix_scan_attributes *attributes = args->attributes;
   loop *made = mix_calloc(1, sizeof *made);
   if (!made) return false;
   made->step = mix_host_compile(args->body, threads, args->precision, args->tables, args->flush_subnormals);
   if (!made->step) return mix_free(made), false;
+  made->begun = made->step->kept_bytes && has_fixed_operands(args);
   made->arena_bytes = mix_buffer_aligned(args->body->arena_bytes);
   for (int i = 0; i < attributes->carries; i++)
     made->carry_bytes += mix_buffer_aligned(type_bytes(&args->output_types[i]));
@@ -46,7 +56,8 @@ static int barriers(const mix_kernel_args *args, int threads) {
   const mix_scan_attributes *attributes = args->attributes;
   const int64_t most = 1 << 20, steps = attributes->steps < most ? attributes->steps : most;
   const mix_executable *step = ((const loop *)args->prepared)->step;
-  const int64_t count = steps * (2 + (int64_t)step->barriers) + 2 * (step->kept_bytes > 0);
+  const int64_t count = steps * (2 + (int64_t)step->barriers) +
+                        2 * (step->kept_bytes > 0 && !((const loop *)args->prepared)->begun);
   return threads < 2 ? 0 : (int)(count < most << 8 ? count : most << 8);
 }
 
@@ -93,6 +104,18 @@ static void bind_fixed(const mix_kernel_args *args, const loop *made) {
   share_error(args, made->step);
 }
 
+/* What it keeps is in its own executable: the least that is not nothing. */
+static size_t kept(const mix_kernel_args *args) { return ((const loop *)args->prepared)->begun; }
+
+/* By one thread, because the others would have to wait until the addresses are bound. */
+static void begin(const mix_kernel_args *args, const mix_team *team) {
+  const loop *made = args->prepared;
+  if (team->rank) return;
+  bind_fixed(args, made);
+  for (int rank = 0; rank < team->size; rank++)
+    mix_host_begin_steps(made->step, &(mix_team){.rank = rank, .size = team->size});
+}
+
 static void run(const mix_kernel_args *args, const mix_team *team) {
   const mix_scan_attributes *a = args->attributes;
   const loop *made = args->prepared;
@@ -101,7 +124,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     for (int i = 0; i < a->carries && !a->steps; i++)
       memcpy(args->outputs[i], args->inputs[i], type_bytes(&args->output_types[i]));
   }
-  if (made->step->kept_bytes) {
+  if (made->step->kept_bytes && !made->begun) {
     if (team->size > 1) mix_team_barrier(team);
     mix_host_begin_steps(made->step, team);
     if (team->size > 1) mix_team_barrier(team);
@@ -119,5 +142,7 @@ const mix_kernel mix_host_scan = {.name = "scan",
                                   .prepare = prepare,
                                   .release = release,
                                   .workspace = workspace,
+                                  .kept = kept,
+                                  .begin = begin,
                                   .serial = serial,
                                   .barriers = barriers};
