@@ -39,26 +39,73 @@ static mix_variable *of_memory(mix_memory *memory, mix_dtype dtype, mix_shape sh
   return variable;
 }
 
-mix_variable *mix_variable_with(const mix_variable_options *given) {
-  MIX_OPTIONS(mix_variable_options, options, given, "variable_new");
-  if (!mix_is(options.initial_value, &mix_tensor_class))
-    return mix_fail_type("variable_new: initial_value is not a tensor");
-  mix_node *node = options.initial_value->node;
-  const mix_value *value = mix_tensor_value(options.initial_value);
-  if (!may_create(&options, value->dtype)) return NULL;
+/* ---- initial values ---- */
+
+/* Evaluates the initial value. False with the error recorded. */
+static bool has_initial_value(const mix_variable_options *options) {
+  if (!mix_is(options->initial_value, &mix_tensor_class)) {
+    mix_fail_type("variable_new: initial_value is not a tensor");
+    return false;
+  }
+  mix_node *node = options->initial_value->node;
+  if (!may_create(options, mix_tensor_value(options->initial_value)->dtype)) return false;
   mix_graph_lock();
   bool finished = mix_node_finished(node);
   mix_graph_unlock();
-  if (!finished && !mix_evaluate_nodes(1, &node)) return NULL;
+  return finished || mix_evaluate_nodes(1, &node);
+}
+
+static mix_variable *of_copy(const mix_variable_options *options) {
+  const mix_value *value = mix_tensor_value(options->initial_value);
   mix_memory *memory = mix_memory_new(&mix_host_memory, mix_value_bytes(value->dtype, value->shape));
-  mix_variable *variable = of_memory(memory, value->dtype, value->shape, &options);
+  mix_variable *variable = of_memory(memory, value->dtype, value->shape, options);
   mix_pinned pinned;
   if (!variable) return NULL;
-  if (!mix_tensor_pin(options.initial_value, &pinned)) return mix_release(variable), NULL;
+  if (!mix_tensor_pin(options->initial_value, &pinned)) return mix_release(variable), NULL;
   bool copied = mix_memory_copy_in(memory, 0, pinned.data, mix_memory_bytes(memory));
   mix_tensor_unpin(&pinned);
   if (!copied) return mix_release(variable), NULL;
   return mix_scoped(variable);
+}
+
+mix_variable *mix_variable_with(const mix_variable_options *given) {
+  MIX_OPTIONS(mix_variable_options, options, given, "variable_new");
+  return has_initial_value(&options) ? of_copy(&options) : NULL;
+}
+
+/* Does nothing but its scope hold the tensor, and nothing but the tensor its memory? Requires the graph
+ * lock. */
+static bool may_take(const mix_tensor *tensor) {
+  enum { LARGE = 1 << 20 }; /* what is smaller is copied sooner than shared */
+  const mix_memory *memory = mix_tensor_value(tensor)->memory;
+  return mix_memory_bytes(memory) >= LARGE && mix_references(tensor) == 1 &&
+         mix_references(tensor->node) == 1 && tensor->node->output_count == 1 && mix_memory_is_alone(memory);
+}
+
+/* The value's memory becomes the storage, and the value one that was read from it. */
+static mix_variable *of_taken(const mix_variable_options *options) {
+  mix_value *value = &options->initial_value->node->outputs[0];
+  mix_memory *shared = mix_memory_read_storage(value->memory);
+  mix_variable *variable =
+      shared ? of_memory(mix_retain(value->memory), value->dtype, value->shape, options) : NULL;
+  mix_node *read = variable ? mix_node_read(variable, NULL, shared) : NULL;
+  if (!read) {
+    mix_release(shared);
+    return mix_release(variable), NULL;
+  }
+  variable->read = read;
+  mix_release(value->memory);
+  value->memory = shared;
+  return variable;
+}
+
+mix_variable *mix_variable_take(const mix_variable_options *options) {
+  if (mix_failed() || !has_initial_value(options)) return NULL;
+  mix_graph_lock();
+  const bool may = may_take(options->initial_value);
+  mix_variable *variable = may ? of_taken(options) : NULL;
+  mix_graph_unlock();
+  return may ? mix_scoped(variable) : of_copy(options);
 }
 
 /* ---- zeros ---- */

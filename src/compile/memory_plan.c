@@ -149,8 +149,25 @@ static void begin_life(const mix_ir *ir, const mix_plan *plan, arena *a, int ste
   }
 }
 
-static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, arena *a,
-                           size_t *unshared_bytes) {
+/* Of an evaluation outside of functions: moves the operand that a result could overwrite into the result's
+ * memory, so that the two are never there at once. Initial values of weights are made so. */
+static void begin_in_result(const mix_ir *ir, mix_plan *plan, arena *a, int step, int output) {
+  const mix_slot *result = &plan->slots[plan->steps[step].outputs[output]];
+  if (!ir->eager || result->kind != MIX_SLOT_RESULT || plan->steps[step].guard >= 0) return;
+  if (!mix_pass_wanted(ir, "inplace") || !mix_pass_wanted(ir, "memory_plan")) return;
+  const int operand = mix_plan_taken_over(ir->context->backend, plan, a->owner, a->last, step, output);
+  const int lifetime = operand >= 0 ? a->lifetime[operand] : -1;
+  if (lifetime < 0) return;
+  a->lifetimes[lifetime].bytes = 0;
+  for (int s = 0; s < plan->slot_count; s++)
+    if (plan->slots[s].kind == MIX_SLOT_ARENA && a->lifetime[a->owner[s]] == lifetime) {
+      plan->slots[s].kind = MIX_SLOT_RESULT;
+      plan->slots[s].index = result->index;
+      plan->slots[s].offset = result->offset;
+    }
+}
+
+static bool find_lifetimes(mix_ir *ir, mix_plan *plan, const int *base, arena *a, size_t *unshared_bytes) {
   a->owner = mix_ir_ints(ir, plan->slot_count);
   a->last = mix_ir_ints(ir, plan->slot_count);
   a->lifetime = mix_ir_ints(ir, plan->slot_count);
@@ -176,6 +193,7 @@ static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, ar
       }
       a->lifetimes[a->lifetime[s]].last = t;
     }
+    for (int o = 0; o < step->output_count; o++) begin_in_result(ir, plan, a, t, o);
   }
   return true;
 }

@@ -178,6 +178,11 @@ bool mix_memory_stays(const mix_memory *memory) {
   return !memory->release;
 }
 
+bool mix_memory_is_alone(const mix_memory *memory) {
+  return memory->device == &mix_host_memory && mix_references(memory) == 1 && !memory->whole &&
+         !memory->release && !memory->recycle && !memory->reused && !memory->mirror && !memory->unpin;
+}
+
 /* Two threads may ask at once: the second one waits for the copy of the first. */
 void *mix_memory_mirror(mix_memory *memory) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

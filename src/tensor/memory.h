@@ -49,6 +49,8 @@ void mix_memory_end_reuse(mix_memory **memory);
 /* Does the library own the bytes, and write none of them while anybody holds the handle? Not so where they
  * are the caller's or a variable's. */
 bool mix_memory_stays(const mix_memory *memory);
+/* Is it memory of the host that the library allocated for one value, with a single reference? */
+bool mix_memory_is_alone(const mix_memory *memory);
 /* The bytes of memory that is not written any more, for reading as long as the handle lives: a copy where
  * they are not the host's. NULL with the error recorded. */
 void *mix_memory_mirror(mix_memory *memory);

@@ -77,7 +77,7 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   const bool zero = zero_weights && mix_shape_size(o.shape) > 0;
   if (!zero) as.initial_value = mix_initializer_call_with_fans(initializer, o.shape, dtype, &fans);
   if (mix_failed()) return NULL;
-  mix_variable *variable = zero ? mix_variable_zeros(dtype, o.shape, &as) : mix_variable_with(&as);
+  mix_variable *variable = zero ? mix_variable_zeros(dtype, o.shape, &as) : mix_variable_take(&as);
   if (!variable || mix_list_append(layer->weights, variable)) return NULL;
   variable->regularizer = mix_retain(regularizer);
   variable->constraint = mix_retain(constraint);
