@@ -42,6 +42,7 @@
 #include <mixtape/random.h>
 #include <mixtape/recurrent.h>
 #include <mixtape/regularizer.h>
+#include <mixtape/remat.h>
 #include <mixtape/saving.h>
 #include <mixtape/scan.h>
 #include <mixtape/schedule.h>

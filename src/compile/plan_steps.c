@@ -49,7 +49,9 @@ static bool add_step(planner *p, mix_step step) {
   return true;
 }
 
-static bool is_view(const mix_ir_node *node) { return !node->source && (node->op->flags & MIX_OP_VIEW); }
+static bool is_view(const mix_ir_node *node) {
+  return !node->source && (node->op->flags & (MIX_OP_VIEW | MIX_OP_BARRIER));
+}
 
 /* Replaces parts of operand 0, in place where that has the memory of the result. */
 static bool is_update(const mix_ir_node *node) { return !node->source && (node->op->flags & MIX_OP_UPDATES); }

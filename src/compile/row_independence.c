@@ -243,6 +243,8 @@ static axis_kind argument_kind(const check *c, const mix_ir_node *node) {
 static bool follow(const check *c, const mix_ir_node *node) {
   axis_kind kind = NO_BATCH;
   if (node->op->flags & MIX_OP_LOOP) return follow_loop(c, node);
+  if (node->op->flags & MIX_OP_BARRIER)
+    return set_kind(c, node->first_output, c->kinds[node->inputs[0]], c->steps[node->inputs[0]]), true;
   if (!node->source && follow_swap(c, node)) return true;
   if (!node->source && mark(c, node, STEPS)) return follow_steps(c, node);
   if (node->source == MIX_IR_ARGUMENT) {

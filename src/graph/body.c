@@ -10,6 +10,7 @@ static void body_finalize(void *object) {
   for (int i = 0; i < body->parameter_count; i++) mix_release(body->parameters[i].node);
   for (int i = 0; i < body->result_count; i++) mix_release(body->results[i].node);
   for (int i = 0; i < body->node_count; i++) mix_release(body->nodes[i]);
+  mix_release(body->segment);
   mix_free(body->parameters);
   mix_free(body->results);
   mix_free(body->nodes);
@@ -126,6 +127,7 @@ mix_body *mix_body_new(int varying_count, const mix_edge *varying, int result_co
     body->parameters[body->parameter_count++] = varying[i];
   }
   body->varying_count = varying_count;
+  body->segment = mix_retain(mix_segment_current());
   good = good && mix_body_add_results(body, result_count, results) && find_nodes(body, begin, &set) &&
          keep_nodes(body, &set, belongs) && find_invariants(body, capacity);
   mix_node_set_clear(&set);

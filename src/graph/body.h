@@ -14,6 +14,7 @@ typedef struct mix_body {
   mix_node **nodes; /* of a step, in order of creation; retained */
   bool *varies;     /* by node: does it depend on a varying parameter? */
   int node_count;
+  mix_segment *segment; /* in which the loop is; retained, or NULL */
 } mix_body;
 
 /* Finds the nodes between varying parameters and results, and their invariants. Nodes that were created

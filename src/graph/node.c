@@ -31,6 +31,7 @@ static void node_finalize(void *object) {
   for (int i = 0; i < node->input_count; i++) mix_release(node->inputs[i].node);
   for (int i = 0; i < node->output_count; i++) mix_release(node->outputs[i].memory);
   mix_release(node->body);
+  mix_release(node->segment);
   if (node->holds_variable) mix_release(node->variable);
 }
 
@@ -204,6 +205,7 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   node->input_count = input_count;
   node->output_count = output_count;
   node->scope = mix_graph_scope();
+  node->segment = mix_retain(mix_segment_current());
   node->keep = mix_graph_keep() || (op->flags & MIX_OP_KEEP);
   node->backward = mix_graph_backward();
   node->capture = mix_capture_current();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/op.h"
+#include "graph/segment.h"
 #include "tensor/memory.h"
 #include "tensor/type.h"
 
@@ -26,6 +27,7 @@ struct mix_node {
   const char *scope;      /* interned path of the layer that was being called, or NULL */
   atomic_int recorded;    /* number of tapes that hold it */
   struct mix_body *body;  /* of a loop (graph/body.h); retained, or NULL */
+  mix_segment *segment;   /* that was open (graph/segment.h); retained, or NULL */
   bool symbolic;          /* descends from mix_input */
   bool keep;              /* the rewrite leaves it unchanged */
   bool backward;          /* made by the gradient of an op */

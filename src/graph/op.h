@@ -46,6 +46,8 @@ enum {
   MIX_OP_WAITS = 1 << 21,  /* of a collective: only waits for what an earlier one began */
   /* Result 0 is operand 0, and its gradient needs the others: the import into the ir drops the op. */
   MIX_OP_ALIAS = 1 << 22,
+  /* Result 0 has the bytes and the memory of operand 0, but passes do not look through it. */
+  MIX_OP_BARRIER = 1 << 23,
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */
@@ -79,7 +81,7 @@ typedef struct mix_attribute_row {
 enum { MIX_CONTRACTED = 2 }; /* its operands; those after them belong to the epilogue */
 typedef struct mix_contraction {
   const mix_attribute_row *transpose[MIX_CONTRACTED]; /* flags that transpose operands; NULL: none */
-  bool swaps;    /* has both flags, and (A B)^T = B^T A^T */
+  bool swaps;                                         /* has both flags, and (A B)^T = B^T A^T */
   bool epilogue; /* its kernels run a program on the result: rows of the last dimension */
   /* The same on operands of the accumulator's dtype, with a result rounded to 16 bits: the dtype in the
    * member `result_dtype` of its attributes, which are those of this op in all else. NULL: none. */
@@ -127,7 +129,7 @@ typedef struct mix_op {
   const mix_attribute_row *fields;
   const mix_contraction *contraction; /* NULL: it is none */
   mix_reduction_kind reduction;       /* what it reduces to, where a program can end in it */
-  const mix_attribute_row *axes;              /* of a reduction: the member with its axes; NULL: over all */
+  const mix_attribute_row *axes;      /* of a reduction: the member with its axes; NULL: over all */
   /* Of sums of 16-bit operands: the dtype of partial sums, which are rounded once at the end. Operands of an
    * element-wise op that has one may be such partial sums. MIX_DTYPE_NONE: each result is rounded. */
   mix_dtype accumulator;

@@ -4,6 +4,7 @@
 #include "base/float_modes.h"
 #include "graph/tape.h"
 #include "graph/variable.h"
+#include "ops/repeat_segments.h"
 #include "ops/table.h"
 #include <stdlib.h>
 
@@ -24,6 +25,8 @@ typedef struct walk {
       /* The flows to reads of variables, in order of creation, so that sums do not depend on addresses. */
       *reads;
   int read_count;
+  bool has_segments; /* so that what they compute is repeated */
+  mix_repeats repeats;
 } walk;
 
 static size_t edge_hash(mix_edge edge) {
@@ -95,6 +98,13 @@ static bool edge_active(const walk *w, mix_edge edge, uint64_t at) {
   return false;
 }
 
+/* The node whose values the gradient of `node` reads. */
+static mix_node *repeated(walk *w, mix_node *node, mix_tensor *const *above) {
+  int first = 0;
+  while (!above[first]) first++;
+  return mix_repeat_node(&w->repeats, node, above[first]);
+}
+
 static bool node_back(walk *w, mix_node *node) {
   enum { FEW = 16 };
   mix_tensor *local[FEW] = {0}, **above = local, **below = local + node->output_count, **many = NULL;
@@ -108,13 +118,16 @@ static bool node_back(walk *w, mix_node *node) {
     any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
   if (!any || mix_failed()) return mix_free(many), !mix_failed();
   const char *former = mix_graph_scope_set(node->scope);
+  mix_node *read = w->has_segments ? repeated(w, node, above) : node;
+  const uint64_t begin = mix_node_next_sequence();
   const bool outside = mix_graph_backward_set(true);
-  node->op->gradient(node, above, below);
+  if (read) node->op->gradient(read, above, below);
   mix_graph_backward_set(outside);
   bool good = !mix_failed();
   for (int i = 0; i < node->input_count && good; i++)
     if (below[i] && edge_active(w, node->inputs[i], node->sequence))
-      good = flow_add(w, node->inputs[i], below[i]);
+      good = (!w->has_segments || mix_repeat_note_reads(&w->repeats, node, read, below[i], begin)) &&
+             flow_add(w, node->inputs[i], below[i]);
   mix_graph_scope_set(former);
   mix_free(many);
   return good;
@@ -165,6 +178,8 @@ static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_li
     if (!gradient) gradient = mix_ones_like(target);
     if (!gradient || !flow_add(w, (mix_edge){target->node, target->output}, gradient)) return NULL;
   }
+  for (int i = 0; i < w->node_count && !w->has_segments; i++)
+    w->has_segments = mix_segment_inside(tape->nodes[i]->segment, w->repeats.within) != NULL;
   for (int i = w->node_count - 1; i >= 0; i--)
     if (w->active[i] && !node_back(w, tape->nodes[i])) return NULL;
   if (!collect_reads(w)) return NULL;
@@ -205,11 +220,13 @@ static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sourc
   return true;
 }
 
-mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
+mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources,
+                            const mix_segment *within) {
   mix_scope *scope = mix_scope_begin();
-  walk w = {.tape = tape};
+  walk w = {.tape = tape, .repeats.within = within};
   mix_list *result = scope ? mix_retain(walk_run(&w, targets, upstream, sources)) : NULL;
   for (int i = 0; i < w.capacity; i++) mix_free(w.flows[i].parts);
+  mix_repeats_clear(&w.repeats);
   mix_free(w.flows);
   mix_free(w.active);
   mix_free(w.reads);
@@ -230,7 +247,7 @@ mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *up
   if (!request_valid(targets, upstream, sources)) return NULL;
   if (!tape->persistent) mix_tape_close(tape);
   tape->used = true;
-  mix_list *result = mix_gradient_walk(tape, targets, upstream, sources);
+  mix_list *result = mix_gradient_walk(tape, targets, upstream, sources, mix_segment_current());
   if (!tape->persistent) mix_tape_drop_records(tape);
   return result;
 }

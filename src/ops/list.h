@@ -113,6 +113,7 @@
   X(reshape, reshape, reshape, reshape)                                                                      \
   X(broadcast_to, broadcast_to, broadcast_to, broadcast_to)                                                  \
   X(transpose, transpose, transpose, transpose)                                                              \
+  X(optimization_barrier, reshape, optimization_barrier, reshape)                                            \
   /* pooling, images */                                                                                      \
   X(max_pool, max_pool, max_pool, max_pool)                                                                  \
   X(max_pool3d, max_pool, max_pool, max_pool)                                                                \

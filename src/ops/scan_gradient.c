@@ -127,7 +127,7 @@ static bool find_gradients(backward *b, mix_tensor *const *above) {
     mix_list_append(sources, mix_tensor_of(body->parameters[i].node, body->parameters[i].output));
   }
   mix_list *found = watched && add_targets(b, above, targets, upstream)
-                        ? mix_gradient_walk(&records, targets, upstream, sources)
+                        ? mix_gradient_walk(&records, targets, upstream, sources, b->body->segment)
                         : NULL;
   for (int i = 0, s = 0; found && i < body->parameter_count; i++)
     if (is_floating(body->parameters[i])) b->gradients[i] = mix_list_get(found, s++);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/op.h"
+#include "graph/segment.h"
 #include "ops/elementwise.h"
 #include <mixtape/ops.h>
 #include <mixtape/tape.h>
@@ -224,5 +225,7 @@ mix_tensor *mix_delayed_scaling_operand(mix_tensor *x, mix_tensor *scale, mix_te
 mix_tensor *mix_delayed_scaling_result(mix_tensor *y, mix_tensor *scale, mix_tensor *history);
 /* surrogate_gradient.c: the value, whose gradient goes to `other` alone, a tensor of its shape and dtype. */
 mix_tensor *mix_surrogate_gradient(mix_tensor *value, mix_tensor *other);
-/* mix_tape_gradient_from on the records of a tape, without its checks: for the gradients of bodies. */
-mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources);
+/* mix_tape_gradient_from on the records of a tape, without its checks: for the gradients of bodies. Segments
+ * around `within` are not repeated. */
+mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources,
+                            const mix_segment *within);

@@ -88,7 +88,7 @@ bool mix_host_prefers_upcast(const mix_context *context, const mix_product *prod
 /* Element-wise ops run as programs; views and sources need no kernel. The reference kernels take every dtype
  * of an op. */
 bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
-  if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_VIEW | MIX_OP_SOURCE)) return true;
+  if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_VIEW | MIX_OP_BARRIER | MIX_OP_SOURCE)) return true;
   for (const mix_kernel_row *const *table = mix_host_tables(context); *table; table++)
     for (const mix_kernel_row *row = *table; row->op; row++)
       if (row->op == op) return true;

@@ -9,6 +9,11 @@ void mix_emit_reshape(mix_emitter *e, const mix_ir_node *node) {
   mix_emit_result(e, node, 0, mix_emit_operand(e, node, 0));
 }
 
+void mix_emit_optimization_barrier(mix_emitter *e, const mix_ir_node *node) {
+  const mix_hlo x = mix_emit_operand(e, node, 0), after = mix_emit_operand(e, node, 1);
+  mix_emit_result(e, node, 0, mix_hlo_barrier(&e->w, x, after));
+}
+
 void mix_emit_broadcast_to(mix_emitter *e, const mix_ir_node *node) {
   const mix_shape shape = mix_emit_type(e, node, 0).shape;
   mix_emit_result(e, node, 0, mix_hlo_broadcast(&e->w, mix_emit_operand(e, node, 0), shape));

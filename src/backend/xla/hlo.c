@@ -223,6 +223,23 @@ mix_hlo mix_hlo_select(mix_hlo_writer *w, mix_hlo condition, mix_hlo a, mix_hlo 
   return result;
 }
 
+mix_hlo mix_hlo_barrier(mix_hlo_writer *w, mix_hlo x, mix_hlo after) {
+  mix_hlo result = mix_hlo_new(w, x.type);
+  mix_hlo_line(w);
+  mix_hlo_put(w, result);
+  mix_text_put(&w->text, ":2 = stablehlo.optimization_barrier ");
+  mix_hlo_put(w, x);
+  mix_text_put(&w->text, ", ");
+  mix_hlo_put(w, after);
+  mix_text_put(&w->text, " : ");
+  mix_hlo_put_type(w, x.type);
+  mix_text_put(&w->text, ", ");
+  mix_hlo_put_type(w, after.type);
+  mix_text_put(&w->text, "\n");
+  result.part = 0;
+  return result;
+}
+
 mix_hlo mix_hlo_is_finite(mix_hlo_writer *w, mix_hlo x) {
   return end(w, begin(w, "is_finite", mix_type_of(MIX_BOOL, x.shape), 1, &x), 1, &x);
 }

@@ -45,6 +45,8 @@ mix_hlo mix_hlo_binary(mix_hlo_writer *w, const char *op, mix_hlo a, mix_hlo b);
 mix_hlo mix_hlo_compare(mix_hlo_writer *w, const char *how, mix_hlo a, mix_hlo b);
 /* The condition may be a scalar. */
 mix_hlo mix_hlo_select(mix_hlo_writer *w, mix_hlo condition, mix_hlo a, mix_hlo b);
+/* x, which is not ready before `after` is, and merges with nothing. */
+mix_hlo mix_hlo_barrier(mix_hlo_writer *w, mix_hlo x, mix_hlo after);
 mix_hlo mix_hlo_is_finite(mix_hlo_writer *w, mix_hlo x);
 /* x itself if it has the dtype. */
 mix_hlo mix_hlo_convert(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype);

@@ -8,6 +8,7 @@
 #include "nn/fields.h"
 #include "nn/layer/building.h"
 #include "nn/layer/registry.h"
+#include "nn/layer/remat.h"
 #include "nn/policy/quantization.h"
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static void finalize(void *object) {
   mix_release(layer->states);
   mix_release(layer->activity_regularizer);
   mix_release(layer->lora);
+  mix_release(layer->remat);
   mix_free(layer->config);
   mix_free(layer->serialized);
   mix_free(layer->build_shapes);
@@ -120,6 +122,7 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   layer->trainable = !common->not_trainable;
   layer->autocast = !common->no_autocast && !copy.no_autocast;
   layer->activity_regularizer = mix_retain(common->activity_regularizer);
+  layer->remat = mix_remat_mode_take();
   layer->data = data ? data : mix_calloc(1, copy.instance_size);
   layer->weights = mix_retain(mix_list_new(0, NULL));
   layer->layers = mix_retain(mix_list_new(0, NULL));

@@ -93,6 +93,7 @@ struct mix_layer {
   mix_list *states;                      /* variables that calls leave to the next; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
   struct mix_lora *lora;                 /* nn/layers/lora.h; retained, NULL: none */
+  struct mix_remat_mode *remat;          /* of the scope in which it was made (remat.h); retained, or NULL */
   mix_input_spec spec;
   char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
   mix_shape *build_shapes;   /* build_count shapes of the inputs that it was built for; NULL: none */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/float_modes.h"
 #include "nn/layer/layer_build.h"
+#include "nn/layer/remat.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
 
@@ -290,7 +291,9 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
   context.depth++;
   context.training = args->training;
   context.keywords = keywords;
+  mix_segment *segment = args->symbolic ? NULL : mix_remat_begin_call(layer);
   mix_list *called = layer->class.call((mix_layer *)layer, args);
+  mix_remat_end_call(layer, segment, called);
   context.training = training;
   context.keywords = outer;
   context.depth--;

@@ -2,11 +2,12 @@
  * float32 softmax. */
 #include "nn/layers/activation_functions.h"
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/builtin.h"
 
 static mix_list *activation_call(mix_layer *layer, const mix_call_args *args) {
   const mix_activation_options *o = mix_layer_data(layer);
-  mix_tensor *y = mix_activate(o->activation, mix_call_input(args, 0), .semantics = layer->semantics);
+  mix_tensor *y = mix_layer_activate(layer, o->activation, mix_call_input(args, 0));
   return y ? mix_list_of(y) : NULL;
 }
 

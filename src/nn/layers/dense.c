@@ -1,5 +1,6 @@
 /* Dense: activation(x . kernel + bias). */
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
@@ -79,7 +80,7 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *y = x ? dense_product(layer, x, args->training) : NULL;
   if (!y) return NULL;
   if (d->bias) y = mix_bias_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
-  y = mix_activate(d->options.activation, y, .semantics = layer->semantics);
+  y = mix_layer_activate(layer, d->options.activation, y);
   return y ? mix_list_of(y) : NULL;
 }
 

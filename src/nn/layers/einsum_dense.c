@@ -1,5 +1,6 @@
 /* EinsumDense: activation(einsum(equation, x, kernel) + bias). */
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
@@ -394,7 +395,7 @@ static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) 
   mix_tensor *y = x ? einsum_dense_product(layer, x, args->training) : NULL;
   if (!y) return NULL;
   if (d->bias) y = mix_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
-  return mix_one_result(mix_activate(d->options.activation, y, .semantics = layer->semantics));
+  return mix_one_result(mix_layer_activate(layer, d->options.activation, y));
 }
 
 static const mix_stored_weight *einsum_dense_stored(const mix_layer *layer, mix_shape *shape) {

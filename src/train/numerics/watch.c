@@ -110,7 +110,8 @@ static void begin(void *context, mix_list *inputs, mix_list *arguments) {
 
 /* True for ops that only move or rename values: their results are already known. */
 static bool moves_only(const mix_node *node) {
-  return (node->op->flags & (MIX_OP_LAYOUT | MIX_OP_ALIAS)) || node->op->opcode == MIX_OPCODE_IDENTITY;
+  return (node->op->flags & (MIX_OP_LAYOUT | MIX_OP_ALIAS | MIX_OP_BARRIER)) ||
+         node->op->opcode == MIX_OPCODE_IDENTITY;
 }
 
 static bool reads(mix_edge edge) { return (edge.node->op->flags & MIX_OP_READ) && edge.node->variable; }

@@ -1,6 +1,7 @@
 /* What convolution layers share. */
 #include "nn/layers/convolution/convolution.h"
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include <string.h>
 #include <strings.h>
 
@@ -139,7 +140,7 @@ mix_list *mix_conv_result(const mix_layer *layer, mix_tensor *y, mix_variable *b
                           const char *activation) {
   if (y && bias) y = mix_bias_add(y, mix_variable_value(bias));
   y = mix_channels_from_last(y, data_format);
-  return y ? mix_one_result(mix_activate(activation, y, .semantics = layer->semantics)) : NULL;
+  return y ? mix_one_result(mix_layer_activate(layer, activation, y)) : NULL;
 }
 
 mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out) {

@@ -1,6 +1,7 @@
 /* What the cells have in common: weights, dropout masks, products of all gates, and how loops run them. */
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/recurrent/recurrent.h"
 
 /* ---- options ---- */
@@ -217,12 +218,20 @@ static mix_list *call_cell(const mix_cell_run *run, mix_tensor *inputs, mix_tens
                         mix_list_count(results), sizes.count);
 }
 
-mix_list *mix_cell_step(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states) {
+static mix_list *step_of_kind(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states) {
   if (mix_failed() || !projected) return NULL;
-  if (!run->kind) return call_cell(run, projected, states);
   const cell_scope former = enter(run->layer);
   mix_list *results = run->kind->step(run, projected, states);
   leave(former);
+  return results;
+}
+
+mix_list *mix_cell_step(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states) {
+  if (mix_failed() || !projected) return NULL;
+  if (!run->kind) return call_cell(run, projected, states);
+  mix_segment *segment = mix_remat_begin_call(run->layer);
+  mix_list *results = step_of_kind(run, projected, states);
+  mix_remat_end_call(run->layer, segment, results);
   return results;
 }
 
@@ -238,5 +247,5 @@ mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args) {
   for (int i = 0; i < sizes.count; i++) states[i] = mix_list_get(args->arguments, i);
   const bool training = args->training && !args->symbolic;
   if (!mix_cell_begin(&run, layer, mix_tensor_shape(x), mix_tensor_dtype(x), training)) return NULL;
-  return mix_cell_step(&run, mix_cell_project(&run, x), states);
+  return step_of_kind(&run, mix_cell_project(&run, x), states);
 }

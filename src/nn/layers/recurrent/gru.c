@@ -1,6 +1,7 @@
 /* GRU (Cho et al.: Learning phrase representations using RNN encoder-decoder; arXiv:1406.1078), gates in the
  * order update, reset, candidate. */
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/recurrent/recurrent.h"
 
 enum { UPDATE, RESET, CANDIDATE, GATES };
@@ -39,7 +40,7 @@ static mix_list *step(const mix_cell_run *run, mix_tensor *x, mix_tensor *const 
   z = mix_activate(o->recurrent_activation, z, .semantics = rules);
   r = mix_activate(o->recurrent_activation, r, .semantics = rules);
   mix_tensor *candidate = mix_add(mix_gate(x, CANDIDATE, 1, o->units), reset_state(run, r, inner, before));
-  candidate = mix_activate(o->activation, candidate, .semantics = rules);
+  candidate = mix_layer_activate(run->layer, o->activation, candidate);
   if (mix_failed()) return NULL;
   mix_tensor *h =
       mix_add(mix_multiply(z, before), mix_multiply(mix_subtract(mix_scalar_like(z, 1), z), candidate));

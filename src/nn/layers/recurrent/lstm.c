@@ -1,6 +1,7 @@
 /* LSTM (Hochreiter and Schmidhuber: Long short-term memory; Neural Computation 9(8), 1997), gates in the
  * order input, forget, cell, output. */
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/recurrent/recurrent.h"
 
 mix_status mix_lstm_set_forget_bias(mix_cell *cell) {
@@ -38,11 +39,11 @@ mix_list *mix_lstm_step(const mix_cell_run *run, mix_tensor *x, mix_tensor *cons
       mix_activate(o->recurrent_activation, mix_gate(z, MIX_LSTM_INPUT, 1, o->units), .semantics = rules);
   mix_tensor *f =
       mix_activate(o->recurrent_activation, mix_gate(z, MIX_LSTM_FORGET, 1, o->units), .semantics = rules);
-  mix_tensor *g = mix_activate(o->activation, mix_gate(z, MIX_LSTM_CELL, 1, o->units), .semantics = rules);
+  mix_tensor *g = mix_layer_activate(run->layer, o->activation, mix_gate(z, MIX_LSTM_CELL, 1, o->units));
   mix_tensor *c = mix_add(mix_multiply(f, states[1]), mix_multiply(i, g));
   mix_tensor *out =
       mix_activate(o->recurrent_activation, mix_gate(z, MIX_LSTM_OUTPUT, 1, o->units), .semantics = rules);
-  mix_tensor *h = mix_multiply(out, mix_activate(o->activation, c, .semantics = rules));
+  mix_tensor *h = mix_multiply(out, mix_layer_activate(run->layer, o->activation, c));
   return h ? mix_list_of(h, h, c) : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SimpleRNN: h = activation(x . kernel + bias + h' . recurrent_kernel). */
 #include "base/error.h"
+#include "nn/layer/remat.h"
 #include "nn/layers/recurrent/recurrent.h"
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
@@ -15,7 +16,7 @@ static mix_tensor *project(const mix_cell_run *run, mix_tensor *inputs) {
 static mix_list *step(const mix_cell_run *run, mix_tensor *x, mix_tensor *const *states) {
   const mix_cell_options *o = &mix_cell_of(run)->options;
   mix_tensor *h = mix_add(x, mix_cell_gates_of_state(run, states[0], 1));
-  h = mix_activate(o->activation, h, .semantics = run->layer->semantics);
+  h = mix_layer_activate(run->layer, o->activation, h);
   return h ? mix_list_of(h, h) : NULL;
 }
 
