@@ -124,14 +124,14 @@ static void configs_hold_no_mode_and_copies_take_the_scope(void **state) {
 }
 
 /* Nothing is left of a scope that could not begin, and the error of a call ends its segment. */
-static mix_list *fail(mix_layer *layer, const mix_call_args *args) {
+static mix_list *call_fails(mix_layer *layer, const mix_call_args *args) {
   (void)layer, (void)args;
   return mix_error_record(MIX_VALUE_ERROR, "as wanted"), NULL;
 }
 static void errors(void **state) {
   (void)state;
   assert_null(mix_remat_scope_begin("fulll"));
-  expect_error(MIX_VALUE_ERROR, "there is no mode 'fulll', did you mean 'full'");
+  expect_error(MIX_VALUE_ERROR, "there is no mode 'fulll'; did you mean 'full'?");
   assert_null(mix_remat_scope_begin("list_of_layers", .layer_count = 1));
   expect_error(MIX_TYPE_ERROR, "layer_names is NULL");
   assert_null(mix_remat_scope_begin("list_of_layers", .layer_count = -1));
@@ -141,7 +141,7 @@ static void errors(void **state) {
   expect_error(MIX_TYPE_ERROR, "layer name 0 is NULL");
   mix_remat_scope_end(NULL);
   assert_false(repeats(mix_dense(2)));
-  static const mix_layer_class failing = {.size = sizeof failing, .name = "Failing", .call = fail};
+  static const mix_layer_class failing = {.size = sizeof failing, .name = "Failing", .call = call_fails};
   MADE(layer, scope, "full") = mix_layer_new(&failing);
   assert_null(mix_call(made(scope, layer), input()));
   expect_error(MIX_VALUE_ERROR, "as wanted");
