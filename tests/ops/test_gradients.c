@@ -70,6 +70,9 @@ static mix_tensor *build_leaky_relu_grad(mix_tensor *const *x) {
   return mix_apply(&mix_op_leaky_relu_grad, &(mix_alpha_attributes){0.25}, 2, x);
 }
 
+static mix_tensor *build_optimization_barrier(mix_tensor *const *x) {
+  return mix_apply(&mix_op_optimization_barrier, NULL, 2, (mix_tensor *[]){x[0], mix_scalar(1, MIX_INT32)});
+}
 static mix_tensor *build_add_n(mix_tensor *const *x) {
   return mix_add_n(3, (mix_tensor *[]){x[0], x[1], x[0]});
 }
@@ -511,6 +514,7 @@ static const row rows[] = {
     {"slice", build_slice, 1, {{M, -2, 2}}, 0},
     {"pad", build_pad, 1, {{M, -2, 2}}, 0},
     {"reshape", build_reshape, 1, {{M, -2, 2}}, 0},
+    {"optimization_barrier", build_optimization_barrier, 1, {{M, -2, 2}}, 0},
     {"transpose", build_transpose, 1, {{CUBE, -2, 2}}, 0},
     {"broadcast_to", build_broadcast_to, 1, {{MIX_SHAPE(2, 1), -2, 2}}, 0},
     {"max_pool", build_max_pool, 1, {{LINE, -2, 2}}, 0},

@@ -403,6 +403,7 @@ static void parts_and_shapes(void **state) {
   check_node(mix_pad(F(ROWS, 4), MIX_SHAPE(1, 0), MIX_SHAPE(0, 0), 0.5));
   check_node(mix_pad(F(ROWS, 4), MIX_SHAPE(0, 0), MIX_SHAPE(2, 0), 0.5));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(ROWS, 2, 2)));
+  check_node(mix_apply(&mix_op_optimization_barrier, NULL, 2, (mix_tensor *[]){F(ROWS, 4), I(ROWS)}));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(4, ROWS)));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(1, ROWS, 4)));
   check_node(mix_reshape(F(ROWS, 2, 2), MIX_SHAPE(ROWS, 4)));
