@@ -41,7 +41,25 @@ typedef struct mix_schedule mix_schedule;
   bool legacy;                                                                                               \
   /* NULL: the class name, in keras3 in its snake case ("rm_sprop", "adam_w") */                             \
   const char *name;                                                                                          \
-  const mix_semantics *semantics; /* NULL: the default of the process */
+  const mix_semantics *semantics; /* NULL: the default of the process */                                     \
+  /* How slots are kept, and weights in bfloat16: see MIX_STATE below. NULL: "float32" */                    \
+  const char *state;                                                                                         \
+  uint64_t state_seed; /* of "bfloat16-stochastic"; 0: from the global seed */
+
+/* MIX_STATE. "float32": each slot has the dtype of its variable, as in Keras. The others keep the slots of
+ * float32 and bfloat16 variables in bfloat16, at half of float32's memory, compute the update in float32, and
+ * round each slot, and each weight in bfloat16, once:
+ * - "bfloat16": to nearest. A change of less than half the spacing of bfloat16 numbers is lost each time: a
+ *   second moment with beta_2 = 0.999 hardly moves.
+ * - "bfloat16-stochastic": up or down by chance, so that the mean is the number itself (Gupta and others,
+ *   2015). The random bits are Philox's of state_seed, step, variable and element: the same for any number of
+ *   threads and ranks, and after a resume.
+ * - "bfloat16-kahan": to nearest; each weight in bfloat16 has a second bfloat16 number, which keeps what the
+ *   rounding took and is added in the next step (Kahan, 1965).
+ * Weights are in bfloat16, without a float32 copy, under the policy "bfloat16" (and in layers of that dtype);
+ * under "mixed_bfloat16" and "mixed_float16" they stay float32, and only slots take less memory.
+ * ValueError of the build for weights of another dtype, and for "bfloat16-kahan" without a weight in
+ * bfloat16. Row-sparse gradients are made dense. Keras's configs have neither option. */
 
 typedef struct mix_sgd_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.01 */
@@ -155,10 +173,10 @@ MIX_API mix_optimizer *mix_adafactor_with(const mix_adafactor_options *options);
 MIX_API mix_adafactor_options mix_adafactor_defaults(void);
 
 typedef struct mix_muon_options {
-  MIX_OPTIMIZER_FIELDS       /* learning_rate 0.001; weight_decay 0: 0.004 (MIX_ZERO: none), of Muon's own */
-      double adam_beta_1;    /* 0: 0.9; MIX_ZERO is accepted */
-  double adam_beta_2;        /* 0: 0.999; MIX_ZERO is accepted */
-  double epsilon;            /* Adam's; 0: 1e-7; MIX_ZERO is accepted */
+  MIX_OPTIMIZER_FIELDS    /* learning_rate 0.001; weight_decay 0: 0.004 (MIX_ZERO: none), of Muon's own */
+      double adam_beta_1; /* 0: 0.9; MIX_ZERO is accepted */
+  double adam_beta_2;     /* 0: 0.999; MIX_ZERO is accepted */
+  double epsilon;         /* Adam's; 0: 1e-7; MIX_ZERO is accepted */
   /* Variables whose name matches one of these regular expressions (Python's re.search) are Adam's too. Ended
    * by NULL; copied. NULL: none. In text "fc1;out". ValueError for what is no regular expression, Unsupported
    * for backreferences, look-arounds and flags. */
@@ -168,7 +186,7 @@ typedef struct mix_muon_options {
   double momentum;               /* 0: 0.95; MIX_ZERO is accepted */
   int64_t ns_steps;              /* steps of the iteration; 0: 5; MIX_INT_ZERO is accepted */
   bool no_nesterov;
-  bool include_embeddings; /* matrices whose name has "embedding" in it are Muon's, not Adam's */
+  bool include_embeddings;  /* matrices whose name has "embedding" in it are Muon's, not Adam's */
   double adam_weight_decay; /* of Adam's variables, biases too; 0: 0.004; MIX_ZERO: none */
   double rms_rate;          /* 0: 0.2; MIX_ZERO: Keras's None, steps are not scaled by the matrix's size */
 } mix_muon_options;
@@ -310,7 +328,8 @@ MIX_API mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double c
 /* The variable of the learning rate, borrowed; NULL with a schedule. */
 MIX_API mix_variable *mix_optimizer_learning_rate_variable(mix_optimizer *optimizer);
 /* A list of all state variables in Keras's order: iteration, learning rate, averages, accumulators, slots.
- * For a loss-scale optimizer those of the inner one; in keras3 after four of its own. */
+ * For a loss-scale optimizer those of the inner one; in keras3 after four of its own. What Keras does not
+ * have comes last: the seed of stochastic rounding, and what Kahan's rounding keeps. */
 MIX_API mix_list *mix_optimizer_variables(mix_optimizer *optimizer);
 /* The slot of a variable by name ("momentum", "velocity"), borrowed; NULL if there is none. */
 MIX_API mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variable, const char *name);

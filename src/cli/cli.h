@@ -24,8 +24,8 @@ enum {
 
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
-  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop,
-      *float32_precision;
+  const char *model, *data, *policy, *optimizer, *optimizer_state, *loss, *metrics, *semantics, *accumulate,
+      *memory, *loop, *float32_precision;
   const char *device, *target, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
@@ -191,6 +191,8 @@ bool cli_take_policy_map(const char *command, cli_options *options);
 /* compile_options.c */
 /* Does an option say how losses are scaled, instead of compile? */
 bool cli_scales(const cli_options *options);
+/* Gives the optimizer the state of --optimizer-state. False with the error recorded. */
+bool cli_keep_state(const cli_options *options, mix_optimizer *optimizer);
 /* The optimizer `base` with --loss-scale or --graph-rewrite. */
 mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
 /* Compiles; an optimizer that an option scales, or does not, is left as it is. */

@@ -24,6 +24,11 @@ bool cli_name_metrics(char *text, mix_compile_options *compile) {
   return true;
 }
 
+bool cli_keep_state(const cli_options *options, mix_optimizer *optimizer) {
+  return optimizer &&
+         (!options->optimizer_state || mix_optimizer_set_state(optimizer, options->optimizer_state, 0));
+}
+
 bool cli_scales(const cli_options *options) { return options->loss_scale || options->graph_rewrite; }
 
 /* --graph-rewrite float16 scales the loss as --loss-scale says; bfloat16 needs no scaling. */
@@ -57,6 +62,9 @@ mix_status cli_compile_again(mix_model *model) {
          *config = json_incref(model->state->config);
   compile.optimizer = object ? mix_optimizer_from_json(object, model->semantics) : NULL;
   json_decref(object);
+  const mix_optimizer_common *kept = &mix_optimizer_plain(model->state->optimizer)->options.common;
+  if (compile.optimizer)
+    mix_optimizer_set_state(mix_optimizer_plain(compile.optimizer), kept->state, kept->state_seed);
   if (compile.optimizer && mix_model_compile_with(model, &compile) == MIX_OK) {
     json_decref(model->state->config);
     model->state->config = json_incref(config);

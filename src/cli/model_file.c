@@ -33,8 +33,8 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
 }
 
 static bool says_nothing(const cli_options *options) {
-  return !options->loss && !options->optimizer && !options->metrics && !options->graph_rewrite &&
-         !options->jit_compile && !options->loss_scale;
+  return !options->loss && !options->optimizer && !options->optimizer_state && !options->metrics &&
+         !options->graph_rewrite && !options->jit_compile && !options->loss_scale;
 }
 
 static bool has_loss(const mix_model *model) {
@@ -51,15 +51,20 @@ static mix_optimizer *copy_optimizer(const mix_optimizer *optimizer) {
   return copy;
 }
 
+static bool copies_optimizer(const cli_options *options, const mix_model *model) {
+  return (cli_scales(options) || options->optimizer_state) && !options->optimizer && model->state;
+}
+
 /* Without options the file's optimizer stays, in the wrapper that compile made for it. */
 static mix_optimizer *choose_optimizer(const cli_options *options, const mix_model *model) {
   mix_optimizer *base = NULL;
   if (options->optimizer || !model->state)
     base = mix_optimizer_from_text(options->optimizer ? options->optimizer : "rmsprop", model->semantics);
-  else if (cli_scales(options))
+  else if (copies_optimizer(options, model))
     base = copy_optimizer(model->state->optimizer);
   else
     return model->state->optimizer;
+  if (!cli_keep_state(options, base)) return NULL;
   return cli_scales(options) ? cli_scaled(options, model, base) : base;
 }
 
@@ -81,7 +86,7 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
   mix_compile_options compile = {.size = sizeof compile};
   if (model->state) compile = model->state->given;
   compile.optimizer = choose_optimizer(options, model);
-  const bool copied = cli_scales(options) && !options->optimizer && model->state && !cli_adds_lora(options);
+  const bool copied = copies_optimizer(options, model) && !cli_adds_lora(options);
   if (options->jit_compile) compile.jit_compile = true;
   if (options->loss) {
     compile.loss = options->loss;

@@ -159,7 +159,9 @@ int cli_setup(const cli_options *options) {
 }
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
-  mix_optimizer *optimizer = cli_scaled(options, model, mix_optimizer_from_text(options->optimizer, NULL));
+  mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
+  if (!cli_keep_state(options, optimizer)) return mix_error();
+  optimizer = cli_scaled(options, model, optimizer);
   mix_compile_options compile = {.size = sizeof compile,
                                  .loss = options->loss,
                                  .optimizer = optimizer,

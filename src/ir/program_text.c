@@ -17,10 +17,6 @@ static void put_numbers(mix_text *text, int count, const int64_t *numbers) {
   mix_text_put(text, ")");
 }
 
-static bool has_immediate(mix_opcode opcode) {
-  return opcode == MIX_OPCODE_LEAKY_RELU || opcode == MIX_OPCODE_LEAKY_RELU_GRAD;
-}
-
 void mix_program_put(const mix_program *program, const char *indent, mix_text *text) {
   mix_text_put(text, "%sover ", indent);
   put_numbers(text, program->rank, program->dims);
@@ -43,7 +39,7 @@ void mix_program_put(const mix_program *program, const char *indent, mix_text *t
                  mix_opcode_name(instruction->opcode));
     for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++)
       mix_text_put(text, "%s r%d", k ? "," : "", instruction->operands[k]);
-    if (has_immediate(instruction->opcode)) {
+    if (mix_opcode_has_immediate(instruction->opcode)) {
       mix_text_put(text, ", ");
       mix_text_put_number(text, instruction->immediate);
     }
@@ -133,7 +129,7 @@ static bool read_instruction(mix_program_reading *reading, mix_scan *line, mix_d
   if (instruction->opcode == MIX_OPCODE_NONE) return false;
   for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++)
     if ((k && !mix_scan_text(line, ",")) || !scan_register(line, &instruction->operands[k])) return false;
-  return !has_immediate(instruction->opcode) ||
+  return !mix_opcode_has_immediate(instruction->opcode) ||
          (mix_scan_text(line, ",") && mix_scan_number(line, &instruction->immediate));
 }
 
@@ -255,6 +251,7 @@ static bool check_instruction(const mix_program *program, int i, char *problem, 
 #define KIND_B 2
 #define KIND_L 2
 #define KIND_C 3
+#define KIND_R 4
 #define ROW(name, code, operands, kind, ...) [MIX_OPCODE_##code] = KIND_##kind,
       MIX_ELEMENTWISE_OPS(ROW)
 #undef ROW
@@ -268,6 +265,13 @@ static bool check_instruction(const mix_program *program, int i, char *problem, 
   if (select && mix_program_register_dtype(program, instruction->operands[0]) != MIX_BOOL)
     WRONG("r%d selects by no bool", reg);
   mix_dtype operand = mix_program_register_dtype(program, instruction->operands[select]);
+  const bool draws = mix_opcode_draws(instruction->opcode);
+  for (int k = 1; draws && k < count; k++)
+    if (mix_program_register_dtype(program, instruction->operands[k]) != MIX_INT64)
+      WRONG("r%d draws from no int64", reg);
+  if (draws && !(alike(operand, MIX_FLOAT32) && alike(instruction->dtype, MIX_FLOAT32)))
+    WRONG("r%d cannot be %s", reg, mix_dtype_name(instruction->dtype));
+  if (draws) return true;
   for (int k = select; k < count; k++)
     if (!alike(mix_program_register_dtype(program, instruction->operands[k]), operand))
       WRONG("the operands of r%d differ in dtype", reg);

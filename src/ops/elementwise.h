@@ -26,3 +26,9 @@ static inline bool mix_opcode_may_fail(mix_opcode opcode, mix_dtype dtype) {
 static inline bool mix_opcode_has_tail(mix_opcode opcode) {
   return opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
 }
+/* True if an element's place in the tensor decides its bits: it draws random bits. */
+static inline bool mix_opcode_draws(mix_opcode opcode) { return opcode == MIX_OPCODE_STOCHASTIC_ROUND; }
+/* True if an instruction has an immediate, the number in its op's mix_alpha_attributes. */
+static inline bool mix_opcode_has_immediate(mix_opcode opcode) {
+  return opcode == MIX_OPCODE_LEAKY_RELU || opcode == MIX_OPCODE_LEAKY_RELU_GRAD || mix_opcode_draws(opcode);
+}

@@ -5,10 +5,12 @@
 /* clang-format off */
 
 /* X(name, opcode, operands, kind of the result, cost): the element-wise ops, in the order of their opcodes.
- * Kind: S same as the operands, B bool, L bool of bools, C another dtype. Cost of an element on the CPU: 1 a
- * simple instruction, 8 a polynomial on vectors, 100 a function of the C library.
+ * Kind: S same as the operands, B bool, L bool of bools, C another dtype, R bfloat16 of float32 and two
+ * int64. Cost of an element on the CPU: 1 a simple instruction, 8 a polynomial on vectors, 100 a function of
+ * the C library.
  * Maximum and minimum: a NaN operand gives NaN. Gradients have TensorFlow's order of operands. select: bool,
- * then two of the result's dtype. leaky_relu has the immediate alpha. */
+ * then two of the result's dtype. leaky_relu has the immediate alpha, stochastic_round
+ * its stream. */
 #define MIX_ELEMENTWISE_OPS(X)                                                                               \
   X(identity, IDENTITY, 1, S, 1)                     X(cast, CAST, 1, C, 1)                                  \
   X(negative, NEGATIVE, 1, S, 1)                     X(abs, ABS, 1, S, 1)                                    \
@@ -46,7 +48,8 @@
   X(tanh_grad, TANH_GRAD, 2, S, 1)                   X(sigmoid_grad, SIGMOID_GRAD, 2, S, 1)                  \
   X(sqrt_grad, SQRT_GRAD, 2, S, 1)                   X(rsqrt_grad, RSQRT_GRAD, 2, S, 1)                      \
   X(reciprocal_grad, RECIPROCAL_GRAD, 2, S, 1)                                                               \
-  X(select, SELECT, 3, S, 1)                         X(clip, CLIP, 3, S, 1)
+  X(select, SELECT, 3, S, 1)                         X(clip, CLIP, 3, S, 1)                                  \
+  X(stochastic_round, STOCHASTIC_ROUND, 3, R, 8)
 
 /* X(name): element-wise with the opcode of another. bias_add is ADD (the bias broadcasts along all but the
  * last axis); stop_gradient and gradient are IDENTITY. The gradients of optimizers pass `gradient`, which is

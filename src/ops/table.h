@@ -23,7 +23,7 @@ typedef struct mix_cast_attributes {
 } mix_cast_attributes;
 typedef struct mix_alpha_attributes {
   double alpha;
-} mix_alpha_attributes; /* leaky_relu, leaky_relu_grad */
+} mix_alpha_attributes; /* leaky_relu, leaky_relu_grad; of stochastic_round the stream */
 
 /* Reductions: axes are sorted, non-negative, and never empty for rank > 0. */
 typedef struct mix_reduce_attributes {
@@ -213,6 +213,9 @@ mix_tensor *mix_concat_rows(int count, mix_tensor *const *tensors);
 mix_tensor *mix_combine_rows(mix_tensor *values, mix_tensor *indices, int64_t rows, mix_tensor **unique);
 mix_tensor *mix_gather_rows(mix_tensor *table, mix_tensor *indices);
 mix_tensor *mix_replace_rows(mix_tensor *table, mix_tensor *indices, mix_tensor *rows);
+/* float32 x rounded to bfloat16 by 16 random bits for each element, of Philox (seed, step, stream, element):
+ * seed and step are int64 scalars, streams 0 to 2^24 - 1. MIX_ROUND_NEAREST: to nearest even. No gradient. */
+mix_tensor *mix_stochastic_round(mix_tensor *x, mix_tensor *seed, mix_tensor *step, int stream);
 /* Counts, extremes and the histogram of exponents of a floating tensor (ops/magnitudes.h). */
 mix_tensor *mix_magnitudes(mix_tensor *x);
 /* Sums x over the axes along which `shape` was broadcast to x's shape. The gradient of broadcasting. */

@@ -36,7 +36,7 @@ static mix_tensor *const *scalars(mix_update *update, mix_dtype dtype) {
 
 /* beta * slot + (1 - beta) * value, assigned to the slot. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tensor *beta, mix_tensor *value) {
-  mix_tensor *rest = mix_subtract(mix_scalar(1, slot->dtype), beta);
+  mix_tensor *rest = mix_subtract(mix_scalar(1, mix_update_dtype(update, slot)), beta);
   mix_tensor *mean = mix_add(mix_multiply(beta, mix_update_get(update, slot)), mix_multiply(rest, value));
   mix_update_set(update, slot, mean);
   return mean;
@@ -51,7 +51,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adafactor_options *options = &optimizer->options.adafactor;
   mix_variable *variable = optimizer->trainable[index], *rows_slot = optimizer->slots[ROWS][index];
-  mix_dtype dtype = variable->dtype;
+  mix_dtype dtype = mix_update_dtype(update, variable);
   mix_tensor *const *shared = scalars(update, dtype);
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *alpha = mix_multiply(

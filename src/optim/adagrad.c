@@ -16,11 +16,12 @@ static unsigned adagrad_idle(const mix_optimizer *optimizer) { return MIX_IDLE_N
 static void adagrad(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   mix_variable *variable = optimizer->trainable[index], *slot = optimizer->slots[0][index];
-  mix_tensor *epsilon = mix_scalar(optimizer->options.adagrad.epsilon, variable->dtype);
+  mix_tensor *epsilon = mix_scalar(optimizer->options.adagrad.epsilon, mix_update_dtype(update, variable));
   mix_tensor *accumulator =
       mix_add(mix_update_get(update, slot), mix_update_gradient_square(update, gradient));
   mix_update_set(update, slot, accumulator);
-  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), gradient);
+  mix_tensor *step =
+      mix_multiply(mix_update_learning_rate(update, mix_update_dtype(update, variable)), gradient);
   if (optimizer->rules->adagrad_epsilon_outside)
     step = mix_divide(step, mix_add(mix_sqrt(accumulator), epsilon));
   else
@@ -50,8 +51,9 @@ enum { ACCUMULATED_GRADIENT, ACCUMULATED_DELTA };
 
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
   mix_tensor *mean =
-      mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
-              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
+      mix_add(mix_multiply(mix_update_number(update, rho, mix_update_dtype(update, slot)),
+                           mix_update_get(update, slot)),
+              mix_multiply(mix_update_one_minus(update, rho, mix_update_dtype(update, slot)), value));
   mix_update_set(update, slot, mean);
   return mean;
 }
@@ -65,7 +67,7 @@ static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adadelta_options *options = &optimizer->options.adadelta;
   mix_variable *variable = optimizer->trainable[index], *deltas = optimizer->slots[ACCUMULATED_DELTA][index];
-  mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
+  mix_tensor *epsilon = mix_scalar(options->epsilon, mix_update_dtype(update, variable));
   mix_tensor *square = mix_update_gradient_square(update, gradient);
   mix_tensor *squares =
       running_mean(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, square);
@@ -76,7 +78,8 @@ static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
                mix_update_keeps_repeats(update)
                    ? mix_multiply(mix_square(mix_multiply(root, inverse)), square)
                    : mix_square(delta));
-  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), delta);
+  mix_tensor *step =
+      mix_multiply(mix_update_learning_rate(update, mix_update_dtype(update, variable)), delta);
   mix_update_set(update, variable, mix_add(mix_update_get(update, variable), step));
 }
 

@@ -43,7 +43,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_variable *variable = optimizer->trainable[index];
   const mix_adam_options *options = &optimizer->options.adam;
   mix_tensor *weight = mix_update_get(update, variable);
-  mix_tensor *alpha = step_size(update, variable->dtype);
+  mix_tensor *alpha = step_size(update, mix_update_dtype(update, variable));
   mix_tensor *momentum =
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
   mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
@@ -53,7 +53,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
     velocity = mix_maximum(mix_update_get(update, slot), velocity);
     mix_update_set(update, slot, velocity);
   }
-  mix_tensor *denominator = mix_add(mix_sqrt(velocity), epsilon_hat(update, variable->dtype));
+  mix_tensor *denominator =
+      mix_add(mix_sqrt(velocity), epsilon_hat(update, mix_update_dtype(update, variable)));
   mix_update_set(update, variable,
                  mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
 }

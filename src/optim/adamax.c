@@ -24,15 +24,17 @@ static void adamax(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
   mix_variable *variable = optimizer->trainable[index], *norm_slot = optimizer->slots[NORM][index];
-  mix_tensor *rate = mix_update_learning_rate(update, variable->dtype),
-             *correction = bias_correction(update, variable->dtype);
+  mix_tensor *rate = mix_update_learning_rate(update, mix_update_dtype(update, variable)),
+             *correction = bias_correction(update, mix_update_dtype(update, variable));
   mix_tensor *momentum =
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *norm = mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, variable->dtype),
-                                              mix_update_get(update, norm_slot)),
-                                 mix_update_gradient_abs(update, gradient));
+  mix_tensor *norm =
+      mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, mix_update_dtype(update, variable)),
+                               mix_update_get(update, norm_slot)),
+                  mix_update_gradient_abs(update, gradient));
   mix_update_set(update, norm_slot, norm);
-  mix_tensor *denominator = mix_add(norm, mix_scalar(options->epsilon, variable->dtype)), *step;
+  mix_tensor *denominator = mix_add(norm, mix_scalar(options->epsilon, mix_update_dtype(update, variable))),
+             *step;
   if (optimizer->rules->adamax_bias_outside)
     step = mix_multiply(mix_divide(rate, correction), mix_divide(momentum, denominator));
   else
@@ -152,7 +154,8 @@ static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
  * the float32 result differs from the double's by 1.3e-5. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
   mix_tensor *old = mix_update_get(update, slot);
-  mix_tensor *rest = mix_subtract(mix_scalar(1, slot->dtype), mix_update_cast(beta, slot->dtype));
+  mix_tensor *rest = mix_subtract(mix_scalar(1, mix_update_dtype(update, slot)),
+                                  mix_update_cast(beta, mix_update_dtype(update, slot)));
   mix_tensor *mean = mix_add(old, mix_multiply(mix_subtract(value, old), rest));
   mix_update_set(update, slot, mean);
   return mean;
@@ -167,8 +170,10 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
   mix_variable *variable = optimizer->trainable[index];
-  mix_tensor *const *scalars = nadam_scalars(update, variable->dtype), *one = mix_scalar(1, variable->dtype);
-  mix_tensor *product = mix_cast(mix_update_get(update, optimizer->product), variable->dtype);
+  mix_tensor *const *scalars = nadam_scalars(update, mix_update_dtype(update, variable)),
+                    *one = mix_scalar(1, mix_update_dtype(update, variable));
+  mix_tensor *product =
+      mix_cast(mix_update_get(update, optimizer->product), mix_update_dtype(update, variable));
   mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
   mix_tensor *velocity = running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
                                       mix_update_gradient_square(update, gradient));
@@ -177,9 +182,9 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *now =
       mix_divide(mix_multiply(mix_subtract(one, scalars[U]), gradient), mix_subtract(one, product));
   mix_tensor *root = mix_sqrt(mix_divide(velocity, scalars[VELOCITY_CORRECTION]));
-  mix_tensor *step =
-      mix_divide(mix_multiply(mix_add(next, now), mix_update_learning_rate(update, variable->dtype)),
-                 mix_add(root, mix_scalar(options->epsilon, variable->dtype)));
+  mix_tensor *step = mix_divide(
+      mix_multiply(mix_add(next, now), mix_update_learning_rate(update, mix_update_dtype(update, variable))),
+      mix_add(root, mix_scalar(options->epsilon, mix_update_dtype(update, variable))));
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
 }
 

@@ -129,7 +129,7 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     if (!(gradient = checked(optimizer, variable, gradient))) return false;
     const bool overwrites = mix_optimizer_overwrites(optimizer, variable);
     /* keras3 unscales and clips in the gradient's dtype and casts in the rule. */
-    if (overwrites || s->is_update) gradient = mix_cast(gradient, variable->dtype);
+    if (overwrites || s->is_update) gradient = mix_cast(gradient, mix_update_dtype(&s->update, variable));
     if (overwrites) {
       take_overwriting(s, index, gradient);
       continue;
@@ -163,15 +163,16 @@ static void decay_weights(step *s) {
     if (decay == 0) continue;
     for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_WEIGHT); mix_update_next_part(&s->update);) {
       mix_tensor *weight = mix_update_get(&s->update, variable);
-      mix_tensor *share = mix_multiply(mix_update_cast(decay, variable->dtype),
-                                       mix_update_learning_rate(&s->update, variable->dtype));
+      mix_tensor *share = mix_multiply(mix_update_cast(decay, mix_tensor_dtype(weight)),
+                                       mix_update_learning_rate(&s->update, mix_tensor_dtype(weight)));
       mix_update_set(&s->update, variable, mix_subtract(weight, mix_multiply(weight, share)));
     }
   }
 }
 
-/* What the optimizer changes in rows without a gradient. */
+/* What the optimizer changes in rows without a gradient. Random bits belong to places in a whole variable. */
 static unsigned idle_changes(const mix_optimizer *optimizer) {
+  if (optimizer->rounding != MIX_STATE_UNROUNDED) return MIX_IDLE_DENSE;
   return optimizer->class->idle ? optimizer->class->idle(optimizer) : MIX_IDLE_ALL;
 }
 
@@ -182,7 +183,7 @@ static void combine_gradients(step *s) {
     mix_update_gradient *gradient = &s->update.gradients[i];
     gradient->variable = s->optimizer->trainable[s->indices[i]];
     if (!mix_tensor_is_rows(s->gradients[i])) continue;
-    s->gradients[i] = mix_cast(s->gradients[i], gradient->variable->dtype);
+    s->gradients[i] = mix_cast(s->gradients[i], mix_update_dtype(&s->update, gradient->variable));
     gradient->values = mix_rows_values(s->gradients[i]);
     gradient->value_indices = mix_rows_indices(s->gradients[i]);
     if (!dense)
@@ -204,7 +205,7 @@ static void update_variable(step *s, int i) {
   const mix_variable *variable = optimizer->trainable[index];
   s->update.gradient = i;
   if (optimizer->class->begin_variable) optimizer->class->begin_variable(&s->update);
-  mix_tensor *gradient = mix_cast(s->gradients[i], variable->dtype);
+  mix_tensor *gradient = mix_cast(s->gradients[i], mix_update_dtype(&s->update, variable));
   mix_update_begin_parts(&s->update, variable, idle_changes(optimizer));
   while (mix_update_next_part(&s->update))
     optimizer->class->update(&s->update, index, part_gradient(&s->update, gradient));
@@ -262,11 +263,12 @@ static void average_weights(step *s) {
     int index = from_weight ? s->indices[i] : i;
     mix_variable *variable = optimizer->trainable[index], *average = optimizer->averages[index];
     if (mix_optimizer_overwrites(optimizer, variable)) continue;
-    mix_tensor *momentum = mix_scalar(options->ema_momentum, variable->dtype);
-    mix_tensor *rest = mix_scalar(1 - options->ema_momentum, variable->dtype);
+    const mix_dtype dtype = mix_update_dtype(&s->update, variable);
+    mix_tensor *momentum = mix_scalar(options->ema_momentum, dtype);
+    mix_tensor *rest = mix_scalar(1 - options->ema_momentum, dtype);
     if (later) {
-      momentum = mix_multiply(mix_cast(later, variable->dtype), momentum);
-      rest = mix_subtract(mix_scalar(1, variable->dtype), momentum);
+      momentum = mix_multiply(mix_cast(later, dtype), momentum);
+      rest = mix_subtract(mix_scalar(1, dtype), momentum);
     }
     for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_ALL); mix_update_next_part(&s->update);) {
       mix_tensor *weight = mix_update_get(&s->update, variable);
@@ -342,8 +344,10 @@ mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_
   for (int i = 0; i < mix_list_count(variables); i++) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
-    if (index >= 0 && !mix_optimizer_overwrites(optimizer, variable))
-      mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
+    if (index < 0 || mix_optimizer_overwrites(optimizer, variable)) continue;
+    mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
+    mix_variable *kept = optimizer->compensations ? optimizer->compensations[index] : NULL;
+    if (kept) mix_variable_assign(kept, mix_zeros_like(mix_variable_true_value(kept)));
   }
   if (scope) mix_scope_end(scope);
   return mix_error();

@@ -28,7 +28,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_variable *variable = optimizer->trainable[index];
   mix_variable *accumulator_slot = optimizer->slots[ACCUMULATOR][index],
                *linear_slot = optimizer->slots[LINEAR][index];
-  mix_dtype dtype = variable->dtype;
+  mix_dtype dtype = mix_update_dtype(update, variable);
   mix_tensor *rate = mix_update_learning_rate(update, dtype), *weight = mix_update_get(update, variable);
   mix_tensor *l2 = mix_scalar(o->l2_regularization_strength, dtype);
   if (o->beta != 0)

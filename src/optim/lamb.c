@@ -27,7 +27,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_lamb_options *options = &optimizer->options.lamb;
   mix_variable *variable = optimizer->trainable[index];
-  mix_dtype dtype = variable->dtype;
+  mix_dtype dtype = mix_update_dtype(update, variable);
   mix_tensor *weight = mix_update_get(update, variable), *zero = mix_scalar(0, dtype),
              *one = mix_scalar(1, dtype);
   mix_tensor *momentum =

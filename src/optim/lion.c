@@ -17,7 +17,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_variable *variable = optimizer->trainable[index], *slot = optimizer->slots[0][index];
   mix_tensor *momentum = mix_update_get(update, slot);
   mix_tensor *direction = mix_sign(mixed(momentum, gradient, options->beta_1));
-  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), direction);
+  mix_tensor *step =
+      mix_multiply(mix_update_learning_rate(update, mix_update_dtype(update, variable)), direction);
   mix_update_set(update, variable, mix_subtract(mix_update_get(update, variable), step));
   mix_update_set(update, slot, mixed(momentum, gradient, options->beta_2));
 }

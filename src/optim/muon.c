@@ -145,8 +145,8 @@ static void update_matrix(mix_update *update, int index, mix_tensor *gradient) {
   mix_update_set(update, slot, momentum);
   mix_tensor *direction =
       options->no_nesterov ? momentum : mix_add(gradient, mix_times(momentum, options->momentum));
-  mix_tensor *step =
-      mix_multiply(mix_update_learning_rate(update, variable->dtype), orthogonalize(options, direction));
+  mix_tensor *step = mix_multiply(mix_update_learning_rate(update, mix_update_dtype(update, variable)),
+                                  orthogonalize(options, direction));
   if (options->rms_rate != 0) {
     const double larger = (double)(dims[0] > dims[1] ? dims[0] : dims[1]);
     step = mix_times(mix_times(step, sqrt(larger)), options->rms_rate);
@@ -171,13 +171,15 @@ static void update_by_adam(mix_update *update, int index, mix_tensor *gradient) 
   mix_optimizer *optimizer = update->optimizer;
   const mix_muon_options *options = &optimizer->options.muon;
   mix_variable *variable = optimizer->trainable[index];
-  mix_tensor *weight = mix_update_get(update, variable), *alpha = step_size(update, variable->dtype);
+  mix_tensor *weight = mix_update_get(update, variable),
+             *alpha = step_size(update, mix_update_dtype(update, variable));
   mix_tensor *momentum =
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->adam_beta_1, gradient);
   mix_tensor *velocity =
       mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->adam_beta_2,
                               mix_update_gradient_square(update, gradient));
-  mix_tensor *denominator = mix_add(mix_sqrt(velocity), mix_scalar(options->epsilon, variable->dtype));
+  mix_tensor *denominator =
+      mix_add(mix_sqrt(velocity), mix_scalar(options->epsilon, mix_update_dtype(update, variable)));
   mix_update_set(update, variable,
                  mix_subtract(weight, mix_divide(mix_multiply(momentum, alpha), denominator)));
 }

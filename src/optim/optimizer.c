@@ -26,8 +26,11 @@ static void release_state(mix_optimizer *optimizer) {
     release_array(optimizer->slots[slot], optimizer->count);
     optimizer->slots[slot] = NULL;
   }
+  release_array(optimizer->compensations, optimizer->count);
+  optimizer->compensations = NULL;
   mix_release(optimizer->product);
   optimizer->product = NULL;
+  optimizer->own_variables = 0;
   optimizer->count = 0;
 }
 
@@ -42,7 +45,8 @@ static void optimizer_finalize(void *object) {
   if (optimizer->inner) optimizer->inner->wrapped = false;
   void *references[] = {optimizer->iterations,  optimizer->learning_rate, optimizer->variables,
                         optimizer->overwritten, optimizer->undecayed,     optimizer->inner,
-                        optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
+                        optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule,
+                        optimizer->state_seed};
   for (size_t i = 0; i < sizeof references / sizeof *references; i++) mix_release(references[i]);
   release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
   if (optimizer->resolved) {
@@ -95,6 +99,9 @@ static const mix_field_row common_options[] = {
     {FIELD(gradient_accumulation_steps), &mix_field_integer, .optional = true,
      .only = MIX_RULE(gradient_accumulation)},
     {FIELD(decay), &mix_field_number, .only = DECAYS},
+    {FIELD(state), &mix_field_text, .text = "float32", .except = MIX_ALWAYS,
+     .choices = "float32|bfloat16|bfloat16-stochastic|bfloat16-kahan"},
+    {FIELD(state_seed), &mix_field_seed, .except = MIX_ALWAYS},
     {0}};
 
 mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_semantics *rules) {
@@ -160,6 +167,7 @@ static mix_tensor *scalar_one(const void *context) { return mix_scalar(1, *(cons
 
 /* The initial value of a state variable. */
 typedef struct start {
+  mix_dtype dtype; /* MIX_DTYPE_NONE: the variable's */
   mix_variable *variable;
   bool of_all; /* also of variables that their gradient replaces */
   bool copy;   /* a copy of the variable, instead of `value` */
@@ -172,8 +180,9 @@ typedef struct start {
 } start;
 static mix_tensor *initial_value(const void *context) {
   const start *s = context;
-  return s->copy ? mix_identity(mix_variable_true_value(s->variable))
-                 : mix_fill(s->shape, s->value, s->variable->dtype);
+  const mix_dtype dtype = s->dtype == MIX_DTYPE_NONE ? s->variable->dtype : s->dtype;
+  return s->copy ? mix_cast(mix_identity(mix_variable_true_value(s->variable)), dtype)
+                 : mix_fill(s->shape, s->value, dtype);
 }
 
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
@@ -207,6 +216,7 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   optimizer->resolved = mix_fields_resolve(&fields, settings);
   bool made = optimizer->resolved && check_common(optimizer);
   optimizer->name = settings->common.name;
+  made = made && mix_optimizer_choose_rounding(optimizer);
   if (made) {
     optimizer->variables = mix_retain(mix_list_new(0, NULL));
     optimizer->iterations = mix_optimizer_variable(
@@ -268,6 +278,7 @@ static bool add_slot(mix_optimizer *optimizer, bool in_training, int slot, int f
   start from = {.copy = !in_training && (class->starts_at_weight >> slot & 1),
                 .value = class->slot_start ? class->slot_start(optimizer, slot) : 0,
                 .slot = slot,
+                .dtype = optimizer->rounding != MIX_STATE_UNROUNDED ? MIX_BFLOAT16 : MIX_DTYPE_NONE,
                 .slot_shape = class->slot_shape};
   return add_state(optimizer, &optimizer->slots[slot], name, from, first, last);
 }
@@ -276,6 +287,7 @@ static bool add_product(mix_optimizer *optimizer) {
   const char *name = optimizer->class->product_names[optimizer->rules->slot_names];
   if (!name) return true;
   mix_dtype dtype = optimizer->count ? optimizer->trainable[0]->dtype : mix_floatx();
+  if (optimizer->rounding != MIX_STATE_UNROUNDED) dtype = MIX_FLOAT32;
   optimizer->product = mix_optimizer_variable(name, scalar_one, &dtype);
   return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
 }
@@ -306,7 +318,7 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables, bool in_tr
   if (options->gradient_accumulation_steps &&
       !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
     return false;
-  return add_slots(optimizer, in_training);
+  return add_slots(optimizer, in_training) && mix_optimizer_add_rounding(optimizer);
 }
 
 bool mix_variables_given(mix_list *variables, const char *call) {
@@ -324,6 +336,7 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables, bool in_t
   for (int i = 0; i < mix_list_count(variables); i++)
     if (!mix_loss_scale_check(factor, ((mix_variable *)mix_list_get(variables, i))->dtype, optimizer->name))
       return mix_error();
+  if (!mix_optimizer_check_state(optimizer, variables)) return mix_error();
   mix_list *former = optimizer->variables;
   MIX_SCOPE {
     optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));

@@ -70,10 +70,10 @@ typedef struct mix_optimizer_class {
   bool interleaved_everywhere;
   /* Which variables change where a row-sparse gradient has no row: bits of mix_optimizer_idle. NULL: all. */
   unsigned (*idle)(const mix_optimizer *optimizer);
-  bool keras3_only;   /* tf_keras has no class of that name */
+  bool keras3_only; /* tf_keras has no class of that name */
   /* The weight decay of a variable. NULL: the common option, of all. */
   double (*weight_decay_of)(const mix_optimizer *optimizer, const mix_variable *variable);
-  bool overwrites; /* its ema_overwrite_frequency has a default in tf_keras (RMSprop) */
+  bool overwrites;    /* its ema_overwrite_frequency has a default in tf_keras (RMSprop) */
   bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
@@ -83,13 +83,21 @@ typedef struct mix_optimizer_class {
    * NULL: nothing to do. */
   void (*begin_variable)(mix_update *update);
   /* Sets the weight and the slots of trainable variable `index` (with mix_update_set) from its gradient. All
-   * have the variable's dtype. */
+   * have the dtype of its update. */
   void (*update)(mix_update *update, int index, mix_tensor *gradient);
 } mix_optimizer_class;
 
 extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class,
     mix_adagrad_class, mix_adadelta_class, mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class,
     mix_lamb_class, mix_adafactor_class, mix_muon_class, mix_schedule_free_adamw_class;
+
+/* How slots and weights in bfloat16 are rounded (MIX_STATE of mixtape/optimizer.h). */
+typedef enum mix_state_rounding {
+  MIX_STATE_UNROUNDED, /* state has the dtype of its variable, in which the update is computed */
+  MIX_STATE_NEAREST,
+  MIX_STATE_STOCHASTIC,
+  MIX_STATE_KAHAN
+} mix_state_rounding;
 
 struct mix_optimizer {
   mix_object object;
@@ -106,8 +114,12 @@ struct mix_optimizer {
   int count; /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
-  mix_variable *product;    /* of a class with product_names */
-  mix_list *variables;      /* all state in Keras's order */
+  mix_variable *product; /* of a class with product_names */
+  mix_state_rounding rounding;
+  mix_variable *state_seed;     /* int64 scalar, of stochastic rounding */
+  mix_variable **compensations; /* of Kahan's rounding, as the trainable variables */
+  mix_list *variables;          /* all state in Keras's order; behind it `own_variables` that Keras has not */
+  int own_variables;
   mix_list *overwritten;    /* variables that a call wants overwritten with their gradient */
   mix_list *undecayed;      /* variables without weight decay */
   regex_t *undecayed_names; /* names of variables without weight decay */
@@ -145,7 +157,8 @@ void mix_optimizer_note_metrics(mix_optimizer *optimizer, void *metrics, bool in
  * turns into a predicated update in place. */
 typedef struct mix_pending {
   mix_variable *variable;
-  mix_tensor *old, *value, *condition;
+  mix_tensor *old, *value, *condition; /* old: as stored */
+  mix_tensor *wide; /* the old value in the dtype of the update, with what Kahan's rounding kept */
   /* Of a variable that is updated in parts: the new rows at `indices`, and the new value elsewhere. */
   mix_tensor *rows, *indices, *idle;
   bool unguarded; /* takes effect on a skipped step too */
@@ -168,6 +181,7 @@ struct mix_update {
   mix_tensor *guard; /* bool scalar: apply the update? NULL: yes */
   mix_pending *pending;
   int count, capacity;
+  int searched;                   /* the trainable variable that the last search of state found */
   int gradient_count, gradient;   /* gradients of this call, and the index of the current one */
   mix_update_gradient *gradients; /* gradient_count of them, while weights are updated */
   const mix_update_gradient *of;  /* the variable that is updated in parts, or whose gradient is squared */
@@ -177,7 +191,9 @@ struct mix_update {
   mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard);
-/* The value of a variable so far in this update, in its true dtype. */
+/* The dtype in which a variable is updated: its own, or float32 for bfloat16 that is rounded at the end. */
+mix_dtype mix_update_dtype(const mix_update *update, const mix_variable *variable);
+/* The value of a variable so far in this update, in that dtype. */
 mix_tensor *mix_update_get(mix_update *update, mix_variable *variable);
 void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *value);
 /* Makes all values set so far conditional. */
@@ -230,6 +246,14 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
 /* A state variable, made outside any capture. The caller owns a reference. */
 mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *context),
                                      const void *context);
+/* state_rounding.c: from the options of a new optimizer; false with the error recorded. */
+bool mix_optimizer_choose_rounding(mix_optimizer *optimizer);
+/* Another state of an optimizer that is not built. False with the error recorded. */
+bool mix_optimizer_set_state(mix_optimizer *optimizer, const char *state, uint64_t seed);
+/* Can these variables have that state? */
+bool mix_optimizer_check_state(const mix_optimizer *optimizer, mix_list *variables);
+/* Adds to the state what the rounding needs. */
+bool mix_optimizer_add_rounding(mix_optimizer *optimizer);
 /* False, with a TypeError of `call`, unless these are a list of variables. */
 bool mix_variables_given(mix_list *variables, const char *call);
 /* The index of a variable among those the optimizer was built for, or -1. `hint`: the index tried first. */

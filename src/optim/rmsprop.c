@@ -13,9 +13,9 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) {
 /* rho * average + (1 - rho) * value, assigned to the slot. The CPU's chain wants the new part first; nested
  * calls would leave that to the compiler. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
-  mix_tensor *added = mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value);
-  mix_tensor *decayed =
-      mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot));
+  mix_tensor *added = mix_multiply(mix_update_one_minus(update, rho, mix_update_dtype(update, slot)), value);
+  mix_tensor *decayed = mix_multiply(mix_update_number(update, rho, mix_update_dtype(update, slot)),
+                                     mix_update_get(update, slot));
   mix_tensor *mean = mix_add(decayed, added);
   mix_update_set(update, slot, mean);
   return mean;
@@ -32,8 +32,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_variable *variable = optimizer->trainable[index];
   const mix_rmsprop_options *options = &optimizer->options.rmsprop;
   mix_tensor *weight = mix_update_get(update, variable);
-  mix_tensor *learning_rate = mix_update_learning_rate(update, variable->dtype);
-  mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
+  mix_tensor *learning_rate = mix_update_learning_rate(update, mix_update_dtype(update, variable));
+  mix_tensor *epsilon = mix_scalar(options->epsilon, mix_update_dtype(update, variable));
   bool momentum = options->momentum > 0, outside = optimizer->rules->rmsprop_epsilon_outside && !momentum;
 
   mix_tensor *denominator = running_mean(update, optimizer->slots[VELOCITY][index], options->rho,
@@ -56,9 +56,10 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
                                            : mix_multiply(scaled, root);
   if (momentum) {
     mix_variable *slot = optimizer->slots[MOMENTUM][index];
-    increment = mix_add(
-        mix_multiply(mix_update_number(update, options->momentum, slot->dtype), mix_update_get(update, slot)),
-        increment);
+    increment =
+        mix_add(mix_multiply(mix_update_number(update, options->momentum, mix_update_dtype(update, slot)),
+                             mix_update_get(update, slot)),
+                increment);
     mix_update_set(update, slot, increment);
   }
   mix_update_set(update, variable, mix_subtract(weight, increment));

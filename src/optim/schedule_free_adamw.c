@@ -32,7 +32,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   const mix_schedule_free_adamw_options *options = &optimizer->options.schedule_free_adamw;
   mix_variable *variable = optimizer->trainable[index], *slot = optimizer->slots[MOMENTUM][index],
                *squares = optimizer->slots[VELOCITY][index];
-  mix_dtype dtype = variable->dtype;
+  mix_dtype dtype = mix_update_dtype(update, variable);
   mix_tensor *const *shared = scalars(update, dtype);
   mix_tensor *beta_1 = mix_update_cast(options->beta_1, dtype), *rest = one_minus(beta_1);
   mix_tensor *old = mix_update_get(update, squares), *square = mix_update_gradient_square(update, gradient);

@@ -16,14 +16,15 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_variable *variable = optimizer->trainable[index];
   const mix_sgd_options *options = &optimizer->options.sgd;
   mix_tensor *weight = mix_update_get(update, variable);
-  mix_tensor *descent = mix_multiply(gradient, mix_update_learning_rate(update, variable->dtype));
+  mix_tensor *descent =
+      mix_multiply(gradient, mix_update_learning_rate(update, mix_update_dtype(update, variable)));
   mix_variable *slot = optimizer->slots[0] ? optimizer->slots[0][index] : NULL;
   if (options->momentum == 0) {
     if (slot) mix_update_set(update, slot, mix_negative(descent));
     mix_update_set(update, variable, mix_subtract(weight, descent));
     return;
   }
-  mix_tensor *momentum = mix_update_cast(options->momentum, variable->dtype);
+  mix_tensor *momentum = mix_update_cast(options->momentum, mix_update_dtype(update, variable));
   mix_tensor *velocity = mix_subtract(mix_multiply(mix_update_get(update, slot), momentum), descent);
   mix_update_set(update, slot, velocity);
   mix_tensor *step = options->nesterov ? mix_subtract(mix_multiply(velocity, momentum), descent) : velocity;

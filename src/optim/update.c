@@ -1,8 +1,9 @@
 /* The pending assignments of one update. All values are collected first and then assigned together. A
  * failure half way therefore changes nothing, and each variable is written once after decay, rule, average
- * and constraint. */
+ * and constraint. What is kept in bfloat16 is rounded at the end. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ops/stochastic_round.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
 #include "optim/optimizer.h"
@@ -27,6 +28,19 @@ bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *
   return update->scope != NULL;
 }
 
+mix_dtype mix_update_dtype(const mix_update *update, const mix_variable *variable) {
+  const bool rounds = update->optimizer->rounding != MIX_STATE_UNROUNDED && variable->dtype == MIX_BFLOAT16;
+  return rounds ? MIX_FLOAT32 : variable->dtype;
+}
+
+/* What keeps the part of a weight that rounding takes; NULL: nothing. */
+static mix_variable *compensation_of(const mix_update *update, const mix_variable *variable) {
+  const mix_optimizer *optimizer = update->optimizer;
+  if (!optimizer->compensations || variable->dtype != MIX_BFLOAT16) return NULL;
+  const int index = mix_optimizer_index(optimizer, variable, update->gradient);
+  return index >= 0 ? optimizer->compensations[index] : NULL;
+}
+
 static mix_pending *find(mix_update *update, mix_variable *variable) {
   /* Backwards: most look-ups are for a recent entry. */
   for (int i = update->count - 1; i >= 0; i--)
@@ -35,14 +49,19 @@ static mix_pending *find(mix_update *update, mix_variable *variable) {
     return NULL;
   mix_tensor *value = mix_variable_true_value(variable);
   if (!value) return NULL;
+  mix_tensor *wide = mix_cast(value, mix_update_dtype(update, variable));
+  mix_variable *compensation = compensation_of(update, variable);
+  if (compensation)
+    wide = mix_add(wide, mix_cast(mix_variable_true_value(compensation), mix_tensor_dtype(wide)));
+  if (!wide) return NULL;
   mix_pending *entry = &update->pending[update->count++];
-  *entry = (mix_pending){.variable = variable, .old = value};
+  *entry = (mix_pending){.variable = variable, .old = value, .wide = wide};
   return entry;
 }
 
 /* The value so far of a variable that no part has changed. */
 static mix_tensor *value_before_parts(const mix_pending *entry) {
-  return entry->value ? entry->value : entry->old;
+  return entry->value ? entry->value : entry->wide;
 }
 
 /* Joins the parts of a value. */
@@ -55,9 +74,9 @@ static void join_parts(mix_pending *entry) {
 
 static mix_tensor *whole_value(mix_pending *entry) {
   join_parts(entry);
-  if (!entry->value) return entry->old;
+  if (!entry->value) return entry->wide;
   if (entry->condition) {
-    entry->value = mix_select(entry->condition, entry->value, entry->old);
+    entry->value = mix_select(entry->condition, entry->value, entry->wide);
     entry->condition = NULL;
   }
   return entry->value;
@@ -198,20 +217,60 @@ mix_tensor *mix_update_one_minus(const mix_update *update, double value, mix_dty
 
 mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, double beta, mix_tensor *value) {
   mix_tensor *old = mix_update_get(update, slot);
-  mix_tensor *mean =
-      mix_add(old, mix_multiply(mix_subtract(value, old), mix_update_one_minus(update, beta, slot->dtype)));
+  mix_tensor *mean = mix_add(
+      old, mix_multiply(mix_subtract(value, old), mix_update_one_minus(update, beta, mix_tensor_dtype(old))));
   mix_update_set(update, slot, mean);
   return mean;
 }
 
-/* The final value of an entry's variable; NULL if it was only read. */
-static mix_tensor *final_value(const mix_update *update, mix_pending *entry) {
-  join_parts(entry);
-  if (!entry->value) return NULL;
+/* ---- rounding ---- */
+
+/* The stream of random bits of a variable: which trainable one, and what of it. */
+static int stream_of(mix_update *update, const mix_variable *variable) {
+  const mix_optimizer *optimizer = update->optimizer;
+  mix_variable **const arrays[] = {optimizer->trainable, optimizer->averages, optimizer->accumulators,
+                                   optimizer->slots[0],  optimizer->slots[1], optimizer->slots[2]};
+  enum { ARRAYS = sizeof arrays / sizeof *arrays, STREAMS = 8 };
+  for (int i = 0; i < optimizer->count; i++) {
+    const int index = (update->searched + i) % optimizer->count; /* entries come in order */
+    for (int k = 0; k < ARRAYS; k++)
+      if (arrays[k] && arrays[k][index] == variable) return (update->searched = index) * STREAMS + k;
+  }
+  return STREAMS * optimizer->count;
+}
+
+static mix_tensor *count_of_steps(mix_update *update) {
+  mix_pending *entry = find(update, update->optimizer->iterations);
+  return entry ? entry->old : NULL;
+}
+
+/* The value as the variable keeps it. */
+static mix_tensor *rounded(mix_update *update, const mix_variable *variable, mix_tensor *value) {
+  mix_optimizer *optimizer = update->optimizer;
+  if (mix_tensor_dtype(value) == variable->dtype) return value;
+  if (optimizer->rounding == MIX_STATE_STOCHASTIC)
+    return mix_stochastic_round(value, mix_variable_true_value(optimizer->state_seed), count_of_steps(update),
+                                stream_of(update, variable));
+  if (!compensation_of(update, variable)) return mix_cast(value, variable->dtype);
+  return mix_stochastic_round(value, mix_scalar(0, MIX_INT64), mix_scalar(0, MIX_INT64), MIX_ROUND_NEAREST);
+}
+
+/* The final value of an entry's variable; NULL if it was only read. `kept` becomes what rounding took from
+ * it, for the variable that keeps this, or NULL. */
+static mix_tensor *final_value(mix_update *update, int i, mix_tensor **kept) {
+  join_parts(&update->pending[i]);
+  mix_tensor *value = update->pending[i].value;
+  if (!value) return NULL;
+  mix_variable *variable = update->pending[i].variable, *compensation = compensation_of(update, variable);
+  mix_tensor *stored = rounded(update, variable, value); /* may move the entries */
+  const mix_pending *entry = &update->pending[i];
+  if (compensation)
+    *kept = mix_cast(mix_subtract(value, mix_cast(stored, mix_tensor_dtype(value))), compensation->dtype);
   mix_tensor *condition = entry->condition, *guard = entry->unguarded ? NULL : update->guard;
   if (condition && guard) condition = mix_logical_and(condition, guard);
   if (!condition) condition = guard;
-  return condition ? mix_select(condition, entry->value, entry->old) : entry->value;
+  if (condition && *kept) *kept = mix_select(condition, *kept, mix_variable_true_value(compensation));
+  return condition ? mix_select(condition, stored, entry->old) : stored;
 }
 
 /* Evaluates all values in one plan and assigns them. The scope ends before the writes: it holds reads of the
@@ -229,14 +288,18 @@ static mix_status assign_now(mix_update *update, int count, mix_variable **varia
 }
 
 mix_status mix_update_finish(mix_update *update) {
-  mix_variable **variables = mix_calloc((size_t)update->count + 1, sizeof *variables);
-  mix_tensor **values = mix_calloc((size_t)update->count + 1, sizeof *values);
+  const int most = 2 * update->count + 2; /* with compensations, and the count of steps */
+  mix_variable **variables = mix_calloc((size_t)most, sizeof *variables);
+  mix_tensor **values = mix_calloc((size_t)most, sizeof *values);
   int count = 0;
   for (int i = 0; variables && values && i < update->count; i++) {
-    mix_tensor *value = final_value(update, &update->pending[i]);
+    mix_tensor *kept = NULL, *value = final_value(update, i, &kept);
     if (!value) continue;
     variables[count] = update->pending[i].variable;
     values[count++] = value;
+    if (!kept) continue;
+    variables[count] = compensation_of(update, update->pending[i].variable);
+    values[count++] = kept;
   }
   if (!mix_failed()) {
     if (mix_capture_current())

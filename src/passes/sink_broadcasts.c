@@ -56,8 +56,9 @@ static int narrower(broadcasting *b, int value) {
 
 /* Do the bits of an element depend on its position? With fewer than eight elements all are in the tail. */
 static bool depends_on_position(const mix_ir_node *node, mix_ir_value result) {
-  return mix_opcode_has_tail(node->op->opcode) && result.dtype != MIX_FLOAT64 &&
-         mix_shape_size(result.shape) >= 8;
+  return mix_opcode_draws(node->op->opcode) ||
+         (mix_opcode_has_tail(node->op->opcode) && result.dtype != MIX_FLOAT64 &&
+          mix_shape_size(result.shape) >= 8);
 }
 
 static bool narrow_node(broadcasting *b, int n) {

@@ -155,7 +155,8 @@ static bool is_untracked(const mix_optimizer *optimizer, const mix_variable *var
 /* Appends what files hold of the state of a plain optimizer. */
 static void append_state(const mix_optimizer *optimizer, bool wrapped, mix_list *variables) {
   const mix_semantics *rules = optimizer->rules;
-  for (int i = 0; i < mix_list_count(optimizer->variables); i++) {
+  /* Keras has no place for what comes behind its own. */
+  for (int i = 0; i < mix_list_count(optimizer->variables) - optimizer->own_variables; i++) {
     mix_variable *variable = mix_list_items(optimizer->variables)[i];
     if (variable == optimizer->learning_rate && !rules->learning_rate_saved) continue;
     if (variable == optimizer->product && !rules->nadam_product_saved) continue;

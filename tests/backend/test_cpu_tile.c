@@ -230,6 +230,27 @@ static void opcodes_in_all_dtypes(void **state) {
   assert_true(checked > 4 * 50);
 }
 
+/* Rows that begin anywhere, of a space that a broadcast operand cuts into rows, with short and long ones. */
+static void draws_follow_the_place(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  for (int columns = 1; columns < 1400; columns = columns * 3 + 2)
+    for (int threads = 1; threads <= 3; threads++) {
+      sample s;
+      begin(&s, 2, (const int64_t[]){23, columns});
+      const int x = load_all(&s, MIX_FLOAT32), bias = load(&s, MIX_FLOAT32, (const int64_t[]){0, 1}),
+                seed = load_scalar(&s, MIX_INT64), step = load_scalar(&s, MIX_INT64),
+                sum = compute(&s, MIX_OPCODE_ADD, MIX_FLOAT32, x, bias, 0);
+      store(&s, compute(&s, MIX_OPCODE_STOCHASTIC_ROUND, MIX_BFLOAT16, sum, seed, step));
+      store(&s, compute(&s, MIX_OPCODE_STOCHASTIC_ROUND, MIX_BFLOAT16, bias, seed, step));
+      store(&s, compute(&s, MIX_OPCODE_STOCHASTIC_ROUND, MIX_BFLOAT16, x, seed, step));
+      s.instructions[2].immediate = 3;
+      s.instructions[3].immediate = MIX_ROUND_NEAREST;
+      fill_operands(&s, 400);
+      check_sample("stochastic_round", &s, threads, 0);
+      end(&s);
+    }
+}
+
 /* Every function in float32, densely over its range. */
 static void transcendental_functions_are_close(void **state) {
   NEED_INSTRUCTION_SET(state);
@@ -1020,6 +1041,7 @@ static void conversions_of_all_halves(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       ON_EACH_SET(opcodes_in_all_dtypes),
+      ON_EACH_SET(draws_follow_the_place),
       ON_EACH_SET(transcendental_functions_are_close),
       ON_EACH_SET(casts_between_all_dtypes),
       ON_EACH_SET(broadcasts),

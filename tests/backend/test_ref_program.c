@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backend/run_op.h"
+#include "base/philox.h"
 #include <float.h>
 #include <math.h>
 
@@ -150,10 +151,10 @@ static void no_opcode_is_left_out(void **state) {
   bool seen[MIX_OPCODE_COUNT] = {[MIX_OPCODE_NONE] = true};
   for (size_t n = 0; n < sizeof real_cases / sizeof *real_cases; n++) seen[real_cases[n].opcode] = true;
   static const mix_opcode others[] = {
-      MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,     MIX_OPCODE_IS_NAN,
-      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR, MIX_OPCODE_EQUAL,
-      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL, MIX_OPCODE_GREATER,
-      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT};
+      MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,          MIX_OPCODE_IS_NAN,
+      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR,      MIX_OPCODE_EQUAL,
+      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL,      MIX_OPCODE_GREATER,
+      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT,      MIX_OPCODE_STOCHASTIC_ROUND};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) seen[others[i]] = true;
   for (int code = 0; code < MIX_OPCODE_COUNT; code++)
     if (!seen[code]) fail_msg("%s is not tested", mix_opcode_name((mix_opcode)code));
@@ -212,6 +213,26 @@ static void special_values(void **state) {
                      operand_of(floats[d], MIX_SHAPE(1), &big[d])};
     assert_true(run_instruction(MIX_OPCODE_ADD, floats[d], 0, 1, 2, in).real[0] == INFINITY);
     free_operands(2, in);
+  }
+}
+
+/* 1 + k / 8 of the distance to the next number, which is taken where the element's 16 bits are enough. The
+ * bits are words 0 to 3 of Philox block 0, of key 5 and counter 7 + 3 * 2^40, low half first. */
+static void stochastic_rounding(void **state) {
+  (void)state;
+  double x[8], seed[8], step[8];
+  for (int i = 0; i < 8; i++) x[i] = 1 + i / 8.0 * 0x1p-7, seed[i] = 5, step[i] = 7;
+  operand in[3] = {operand_of(MIX_FLOAT32, MIX_SHAPE(8), x), operand_of(MIX_INT64, MIX_SHAPE(8), seed),
+                   operand_of(MIX_INT64, MIX_SHAPE(8), step)};
+  instruction_run run = run_instruction(MIX_OPCODE_STOCHASTIC_ROUND, MIX_BFLOAT16, 3, 8, 3, in);
+  instruction_run nearest = run_instruction(MIX_OPCODE_STOCHASTIC_ROUND, MIX_BFLOAT16, -1, 8, 3, in);
+  free_operands(3, in);
+  assert_int_equal(run.status, MIX_OK);
+  const mix_philox block = mix_philox_block(5, 7 + (UINT64_C(3) << 40), 0);
+  for (int i = 0; i < 8; i++) {
+    const uint32_t word = block.v[i / 2], bits = i % 2 ? word >> 16 : word & 0xffff;
+    assert_true(run.real[i] == (i / 8.0 * 65536 + bits >= 65536 ? 1 + 0x1p-7 : 1));
+    assert_true(nearest.real[i] == (i > 4 ? 1 + 0x1p-7 : 1));
   }
 }
 
@@ -570,6 +591,7 @@ int main(void) {
       cmocka_unit_test(no_opcode_is_left_out),
       cmocka_unit_test(special_values),
       cmocka_unit_test(classification),
+      cmocka_unit_test(stochastic_rounding),
       cmocka_unit_test(comparisons),
       cmocka_unit_test(logic_and_select),
       cmocka_unit_test(integer_formulas),

@@ -2,6 +2,7 @@
 #include "backend/ref/ref.h"
 #include "base/alloc.h"
 #include "ops/formulas.h"
+#include "ops/stochastic_round.h"
 #include "tensor/convert.h"
 
 /* ---- the formulas as tables of functions ---- */
@@ -126,12 +127,22 @@ static mix_dtype operand_dtype(const mix_program *program, const mix_instruction
   return mix_program_register_dtype(program, instruction->operands[operand]);
 }
 
+/* A number of at most 32 bits, seed and step. */
+static bool can_draw(const mix_program *program, const mix_instruction *instruction) {
+  const int *operand = instruction->operands;
+  const mix_dtype x = mix_program_register_dtype(program, operand[0]);
+  return mix_dtype_is_floating(x) && x != MIX_FLOAT64 &&
+         mix_program_register_dtype(program, operand[1]) == MIX_INT64 &&
+         mix_program_register_dtype(program, operand[2]) == MIX_INT64;
+}
+
 const char *mix_ref_program_unsupported_reason(const mix_program *program) {
   for (int i = 0; i < program->instruction_count; i++) {
     const mix_instruction *instruction = &program->instructions[i];
     mix_dtype dtype = operand_dtype(program, instruction);
     bool known = instruction->opcode == MIX_OPCODE_CAST || instruction->opcode == MIX_OPCODE_SELECT ||
                  formula_of(instruction->opcode, dtype) || partial_of(instruction->opcode, dtype);
+    if (mix_opcode_draws(instruction->opcode)) known = can_draw(program, instruction);
     if (!known) return "an instruction of the program has no meaning for its dtype";
   }
   return NULL;
@@ -152,8 +163,18 @@ bool mix_ref_program_prepare(mix_kernel_args *args, int threads) {
   return state != NULL;
 }
 
+/* By the place of the element in the tensor. */
+static mix_ref_value stochastic_round(const operands *x, int64_t element) {
+  const uint32_t bits = mix_float_bits((float)x->a.real);
+  const bool nearest = x->alpha == MIX_ROUND_NEAREST;
+  const uint32_t rounded =
+      nearest ? mix_nearest_bits(bits)
+              : mix_stochastic_bits(bits, mix_stochastic_draw(x->b.integer, x->c.integer, x->alpha, element));
+  return (mix_ref_value){.real = mix_bits_float(rounded)};
+}
+
 static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction *instruction,
-                             const mix_ref_value *registers) {
+                             const mix_ref_value *registers, int64_t element) {
   static const mix_ref_value nothing;
   const int *operand = instruction->operands;
   int arity = mix_opcode_operands(instruction->opcode);
@@ -162,6 +183,7 @@ static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction 
   mix_dtype dtype = operand_dtype(args->program, instruction);
   if (instruction->opcode == MIX_OPCODE_CAST) return mix_ref_cast(x.a, dtype, instruction->dtype);
   if (instruction->opcode == MIX_OPCODE_SELECT) return x.a.integer ? x.b : x.c;
+  if (mix_opcode_draws(instruction->opcode)) return stochastic_round(&x, element);
   partial_function *partial = partial_of(instruction->opcode, dtype);
   if (!partial) return mix_ref_round(formula_of(instruction->opcode, dtype)(&x), instruction->dtype);
   const char *failure = NULL;
@@ -222,7 +244,7 @@ void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_r
                        : mix_ref_load(args->inputs[load->input], load->dtype, at);
   }
   for (int i = 0; i < program->instruction_count; i++)
-    registers[program->load_count + i] = compute(args, &program->instructions[i], registers);
+    registers[program->load_count + i] = compute(args, &program->instructions[i], registers, element);
   for (int i = 0; i < program->store_count; i++) {
     const mix_program_store *store = &program->stores[i];
     mix_ref_store(args->outputs[store->output], mix_program_register_dtype(program, store->reg), element,

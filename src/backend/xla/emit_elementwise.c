@@ -316,6 +316,7 @@ static mix_hlo emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, cons
   operands o = {e, x[0], count > 1 ? x[1] : x[0], count > 2 ? x[2] : x[0], alpha};
   if (opcode == MIX_OPCODE_IDENTITY) return x[0];
   if (opcode == MIX_OPCODE_SELECT) return mix_hlo_select(&e->w, x[0], x[1], x[2]);
+  if (mix_opcode_draws(opcode)) return mix_emit_stochastic_round(e, x, alpha);
   if (comparison(opcode)) return mix_hlo_compare(&e->w, comparison(opcode), x[0], x[1]);
   if (opcode == MIX_OPCODE_IS_FINITE || opcode == MIX_OPCODE_IS_INF || opcode == MIX_OPCODE_IS_NAN)
     return classify(e, opcode, x[0]);
@@ -342,7 +343,6 @@ void mix_emit_elementwise(mix_emitter *e, const mix_ir_node *node) {
     mix_emit_result(e, node, 0, mix_emit_cast(e, x[0], type.dtype));
     return;
   }
-  const bool has_alpha = opcode == MIX_OPCODE_LEAKY_RELU || opcode == MIX_OPCODE_LEAKY_RELU_GRAD;
-  const double alpha = has_alpha ? ((const mix_alpha_attributes *)node->attributes)->alpha : 0;
+  const double alpha = mix_opcode_has_immediate(opcode) ? ((const mix_alpha_attributes *)node->attributes)->alpha : 0;
   mix_emit_result(e, node, 0, emit_opcode(e, opcode, alpha, x));
 }

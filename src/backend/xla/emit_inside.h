@@ -63,6 +63,8 @@ double mix_emit_lowest(mix_dtype dtype);
 mix_hlo mix_emit_probabilities(mix_emitter *e, mix_hlo x);
 /* emit_random.c: as the ops of their names, from a state of int64 (2) */
 mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
+/* As stochastic_round, from x, seed and step in the shape of x. */
+mix_hlo mix_emit_stochastic_round(mix_emitter *e, const mix_hlo *x, double stream);
 /* emit_rows.c: where the indices are outside [0, count) */
 mix_hlo mix_emit_outside(mix_emitter *e, mix_hlo indices, int64_t count);
 /* emit_checks.c: a scalar as int64 (1) */

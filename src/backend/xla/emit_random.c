@@ -1,6 +1,7 @@
 /* Random numbers: Philox 4x32-10 as integer arithmetic (base/philox.h), and what is made of its words. Normal
  * numbers are computed in double, as by the reference kernels. */
 #include "backend/xla/emit_inside.h"
+#include "ops/stochastic_round.h"
 
 typedef struct words {
   mix_hlo v[4];
@@ -25,15 +26,16 @@ static mix_hlo exclusive_or(mix_hlo_writer *w, mix_hlo a, mix_hlo b, mix_hlo c) 
   return mix_hlo_binary(w, "xor", mix_hlo_binary(w, "xor", a, b), c);
 }
 
-/* Key or counter of the state, for every element. */
-static mix_hlo of_state(mix_hlo_writer *w, mix_hlo state, int64_t i, mix_shape shape) {
+/* Key or counter of the state, as a scalar of 64 bits. */
+static mix_hlo of_state(mix_hlo_writer *w, mix_hlo state, int64_t i) {
   const mix_hlo one = mix_hlo_slice(w, state, (const int64_t[]){i}, (const int64_t[]){i + 1}, NULL);
-  return mix_hlo_broadcast(w, mix_hlo_reshape(w, mix_hlo_bits(w, one, MIX_UINT64), MIX_SCALAR), shape);
+  return mix_hlo_reshape(w, mix_hlo_bits(w, one, MIX_UINT64), MIX_SCALAR);
 }
 
 /* Salmon et al., SC 2011, section 4.3 and table 2. */
-static words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
-  const mix_hlo key = of_state(w, state, 0, index.shape), counter = of_state(w, state, 1, index.shape);
+static words block_of(mix_hlo_writer *w, mix_hlo key, mix_hlo counter, mix_hlo index) {
+  key = mix_hlo_broadcast(w, key, index.shape);
+  counter = mix_hlo_broadcast(w, counter, index.shape);
   mix_hlo c[4], k0 = low(w, key), k1 = high(w, key);
   c[0] = low(w, index);
   c[1] = high(w, index);
@@ -52,6 +54,11 @@ static words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
     k1 = mix_hlo_add(w, k1, word(w, k1, 0xBB67AE85u));
   }
   return (words){{c[0], c[1], c[2], c[3]}};
+}
+
+static words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
+  const mix_hlo key = of_state(w, state, 0);
+  return block_of(w, key, of_state(w, state, 1), index);
 }
 
 static mix_hlo elements(mix_hlo_writer *w, mix_shape shape) {
@@ -86,6 +93,43 @@ mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type) {
     if (mix_dtype_is_16_bit(type.dtype)) x = rounded_down(w, x, type.dtype);
   }
   return mix_hlo_reshape(w, x, type.shape);
+}
+
+/* bfloat16 numbers from the bits of float32 ones. In integers, which XLA never takes for excess precision. */
+static mix_hlo rounded_bits(mix_hlo_writer *w, mix_hlo bits, mix_hlo draw) {
+  const mix_hlo size = mix_hlo_and(w, bits, word(w, bits, 0x7fffffff)),
+                nan = mix_hlo_compare(w, "GT", size, word(w, bits, 0x7f800000)),
+                quiet = mix_hlo_binary(w, "or", bits, word(w, bits, 0x400000)),
+                moved = mix_hlo_select(w, nan, quiet, mix_hlo_add(w, bits, draw));
+  return mix_hlo_bits(w, mix_hlo_convert(w, shifted(w, moved, 16), MIX_UINT16), MIX_BFLOAT16);
+}
+
+mix_hlo mix_emit_stochastic_round(mix_emitter *e, const mix_hlo *x, double stream) {
+  mix_hlo_writer *w = &e->w;
+  const mix_shape shape = x[0].shape;
+  const mix_hlo flat = mix_hlo_reshape(w, mix_emit_widen(e, x[0]), MIX_SHAPE(mix_shape_size(shape))),
+                bits = mix_hlo_bits(w, flat, MIX_UINT32);
+  if (stream == MIX_ROUND_NEAREST) {
+    const mix_hlo odd = mix_hlo_and(w, shifted(w, bits, 16), word(w, bits, 1));
+    return mix_hlo_reshape(w, rounded_bits(w, bits, mix_hlo_add(w, odd, word(w, bits, 0x7fff))), shape);
+  }
+  const mix_hlo index = elements(w, shape),
+                seed = mix_hlo_reshape(w, mix_hlo_bits(w, x[1], MIX_UINT64), flat.shape),
+                step = mix_hlo_reshape(w, mix_hlo_bits(w, x[2], MIX_UINT64), flat.shape),
+                high = mix_hlo_whole(w, step.type, (int64_t)((uint64_t)stream << 40)),
+                counter = mix_hlo_binary(w, "xor", step, high);
+  const words v = block_of(w, seed, counter, shifted(w, index, 3));
+  const mix_hlo place = mix_hlo_convert(w, index, MIX_UINT32),
+                number = mix_hlo_and(w, place, word(w, place, 7)),
+                half = mix_hlo_and(w, place, word(w, place, 1)),
+                shift = mix_hlo_multiply(w, half, word(w, half, 16));
+  mix_hlo drawn = v.v[3];
+  for (int i = 2; i >= 0; i--) {
+    const mix_hlo below = mix_hlo_compare(w, "LT", number, word(w, number, (uint32_t)(2 * i + 2)));
+    drawn = mix_hlo_select(w, below, v.v[i], drawn);
+  }
+  const mix_hlo draw = mix_hlo_binary(w, "shift_right_logical", drawn, shift);
+  return mix_hlo_reshape(w, rounded_bits(w, bits, mix_hlo_and(w, draw, word(w, draw, 0xffff))), shape);
 }
 
 /* Box and Muller, A note on the generation of random normal deviates, 1958: u in (0, 1], v in [0, 1). */

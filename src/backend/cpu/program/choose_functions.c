@@ -48,6 +48,7 @@ mix_tile_choice mix_tile_choose(const mix_tile_plan *plan, int i) {
   } else {
     c.function = mix_tile_instruction_of(vector, instruction->opcode, class);
     if (is_exact(instruction->opcode, class) && !narrows(program, instruction)) c.round = NULL;
+    if (mix_opcode_draws(instruction->opcode)) c.round = NULL; /* rounds by itself */
   }
   if (plan->only_stored[reg]) c.round = NULL;
   c.same = !c.round && class == mix_tile_class_of(to) &&

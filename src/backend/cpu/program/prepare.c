@@ -136,7 +136,8 @@ static void find_last_uses(mix_tile_plan *plan) {
     const mix_instruction *instruction = &program->instructions[i];
     const int reg = program->load_count + i;
     if (!plan->used[reg]) continue;
-    bool uniform = plan->p->count < 8 || !mix_tile_has_tail(plan, reg); /* below 8 elements all are tail */
+    bool uniform = !mix_opcode_draws(instruction->opcode) &&
+                   (plan->p->count < 8 || !mix_tile_has_tail(plan, reg)); /* below 8 elements all are tail */
     for (int k = 0; k < mix_opcode_operands(instruction->opcode); k++) {
       uniform = uniform && plan->uniform[instruction->operands[k]];
       plan->last[plan->same[instruction->operands[k]]] = i;

@@ -49,6 +49,7 @@ typedef struct mix_tile_step {
   /* The function takes, instead of the immediate, the number of elements of the tile that belong to whole
    * SIMD packets of eight of the space. */
   bool by_packets;
+  bool draws; /* the function takes, as its operand 3, the place of the tile's first element in the space */
   int operand_count, operands[MIX_CHAIN_OPERANDS], steps[3]; /* steps[k] 1: operand k is a tile; 0: uniform */
   int result, others[MIX_CHAIN_RESULTS - 1];                 /* others: all results of a chain but the last */
   int load;                                                  /* index of the load; -1: none */

@@ -205,6 +205,19 @@ static inline void run_step(mix_tile_state *r, const mix_tile_step *step, int64_
                  step->by_packets ? r->packets : step->immediate);
 }
 
+/* Piece by piece, as far as their elements are not neighbours in the space. */
+static void run_draws(mix_tile_state *r, const mix_tile_step *step, const mix_tile_span *t) {
+  const int64_t pieces = t->dense ? 1 : t->pieces, length = t->dense ? t->n : t->length;
+  float *const result = r->at[step->result];
+  const float *const x = r->at[step->operands[0]];
+  for (int64_t i = 0; i < pieces; i++) {
+    const int64_t place = t->flat + i * r->pitch;
+    const void *operands[] = {x + (step->steps[0] ? i * length : 0), r->at[step->operands[1]],
+                              r->at[step->operands[2]], &place};
+    step->function(result + i * length, operands, step->steps, length, step->immediate);
+  }
+}
+
 /* The chain prefetches, for the next tile, the operands that it reads in place. */
 static void run_chain(mix_tile_state *r, const mix_tile_step *step, const mix_tile_span *t) {
   const mix_fused_chain *chain = step->chain;
@@ -244,7 +257,9 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
   }
   for (int i = 0; i < p->body_count; i++) {
     const mix_tile_step *step = &p->body[i];
-    if (step->function)
+    if (step->draws)
+      run_draws(r, step, t);
+    else if (step->function)
       run_step(r, step, t->n);
     else if (step->chain)
       run_chain(r, step, t);

@@ -93,6 +93,7 @@ static void add_instruction(mix_tile_plan *plan, int i) {
                         .result = reg,
                         .load = -1};
   step.by_packets = mix_tile_has_tail(plan, reg);
+  step.draws = mix_opcode_draws(instruction->opcode);
   step.operand_count = operands;
   for (int k = 0; k < operands; k++) {
     step.operands[k] = plan->same[operand[k]];

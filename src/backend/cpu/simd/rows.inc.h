@@ -303,3 +303,53 @@ static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, ui
     for (int64_t j = 0; j < LONGS && i + j < n; j++) words[i + j] = (uint32_t)lanes[j];
   }
 }
+
+/* The random bits of n elements from `first` on (ops/stochastic_round.h): eight of each Philox block. */
+static void row_draws(uint16_t *draws, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
+  enum { LONGS = LANES / 2, GROUP_DRAWS = 8 * LONGS };
+  uint64_t lanes[4][LONGS];
+  uint16_t group[GROUP_DRAWS];
+  for (int j = 0; j < LONGS; j++) lanes[0][j] = (uint64_t)j;
+  vl numbers;
+  memcpy(&numbers, lanes[0], sizeof numbers);
+  for (int64_t i = -(int64_t)(first % 8); i < n; i += GROUP_DRAWS) {
+    const vl index = numbers + l_set((first + (uint64_t)i) / 8);
+    vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+    for (int round = 0; round < 10; round++) {
+      const vl p = l_multiply(a, l_set(0xD2511F53u)), q = l_multiply(c, l_set(0xCD9E8D57u));
+      a = (q >> 32) ^ b ^ l_set(k0);
+      c = (p >> 32) ^ d ^ l_set(k1);
+      b = q;
+      d = p;
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    memcpy(lanes[0], &a, sizeof a);
+    memcpy(lanes[1], &b, sizeof b);
+    memcpy(lanes[2], &c, sizeof c);
+    memcpy(lanes[3], &d, sizeof d);
+    for (int j = 0; j < GROUP_DRAWS; j++) group[j] = (uint16_t)(lanes[j % 8 / 2][j / 8] >> (j % 2 ? 16 : 0));
+    const int64_t skipped = i < 0 ? -i : 0, end = n - i < GROUP_DRAWS ? n - i : GROUP_DRAWS;
+    memcpy(draws + i + skipped, group + skipped, (size_t)(end - skipped) * sizeof *draws);
+  }
+}
+
+static void tile_stochastic_round(ARGUMENTS) {
+  enum { PART = 512 };
+  uint16_t draws[PART];
+  const float *const x = operands[0];
+  float *const r = result;
+  const int64_t seed = *(const int64_t *)operands[1], step = *(const int64_t *)operands[2],
+                place = *(const int64_t *)operands[3];
+  const bool nearest = immediate == MIX_ROUND_NEAREST;
+  for (int64_t i = 0; i < n; i += PART) {
+    const int64_t count = n - i < PART ? n - i : PART;
+    if (!nearest)
+      row_draws(draws, (uint64_t)seed, mix_stochastic_counter(step, immediate), (uint64_t)(place + i), count);
+    for (int64_t j = 0; j < count; j++) {
+      const uint32_t bits = mix_float_bits(x[steps[0] ? i + j : 0]);
+      r[i + j] = mix_bits_float(nearest ? mix_nearest_bits(bits) : mix_stochastic_bits(bits, draws[j]));
+    }
+  }
+}

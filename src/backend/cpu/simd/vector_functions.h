@@ -7,6 +7,7 @@
 #include "base/processor.h"
 #include "ops/elementwise.h"
 #include "ops/error_function.h"
+#include "ops/stochastic_round.h"
 #include <mixtape/dtype.h>
 
 /* How a tile holds a value: float8, float16, bfloat16 and float32 as float; float64 as double; integers as
@@ -38,7 +39,8 @@ static inline bool mix_exceeds_caches(int64_t bytes) { return bytes >= 2 * mix_c
 
 /* One instruction over a tile of n elements. steps[i] is 1 where operand i is a tile, and 0 where operands[i]
  * is one value, repeated over MIX_TILE_PADDING bytes, that counts for every element. The result may be one of
- * the operands. Works in whole vectors: reads and writes up to MIX_TILE_PADDING bytes past the end. */
+ * the operands. Works in whole vectors: reads and writes up to MIX_TILE_PADDING bytes past the end. One that
+ * draws (mix_opcode_draws) stops at the end; its operand 3 is the place of the first element, an int64. */
 typedef void (*mix_tile_function)(void *result, const void *const *operands, const int *steps, int64_t n,
                                   double immediate);
 /* Memory to tile and tile to memory; touches exactly n elements of memory. */
