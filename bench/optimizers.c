@@ -14,8 +14,11 @@ static const struct {
 } rules[] = {{"SGD", "sgd", 1},
              {"SGD, momentum", "sgd:momentum=0.9", 1},
              {"RMSprop", "rmsprop", 1},
+             {"RMSprop, bf16", "rmsprop:state=bfloat16", 1},
+             {"RMSprop, chance", "rmsprop:state=bfloat16-stochastic", 1},
              {"Adam", "adam", 1},
              {"Adam, AMSGrad", "adam:amsgrad=true", 1},
+             {"Adam, chance", "adam:state=bfloat16-stochastic", 1},
              {"AdamW", "adamw", 1},
              {"Adamax", "adamax", 1},
              {"Nadam", "nadam", 1},
@@ -65,7 +68,7 @@ static bool one_rule(const bench_settings *settings, int rule, mix_tensor *gradi
                       moved / runs[0].median, "best_bytes_per_second", moved / runs[0].best,
                       "memcpy_bytes_per_second", copied / runs[1].median, "share_of_memcpy", share));
   if (settings->text)
-    printf("%-14s %6d %6d %12.1f %10.3f %9.1f %9.1f %9.1f %8.2f\n", rules[rule].name, passes,
+    printf("%-15s %6d %6d %12.1f %10.3f %9.1f %9.1f %9.1f %8.2f\n", rules[rule].name, passes,
            rules[rule].min_passes, moved / parameters, 1e3 * runs[0].median, 1e-9 * moved / runs[0].median,
            1e-9 * moved / runs[0].best, 1e-9 * copied / runs[1].median, share);
   return true;
@@ -81,7 +84,7 @@ bool bench_optimizers(const bench_settings *settings) {
   json_t *rows = json_array();
   if (good && settings->text)
     printf("\nupdates of %.1f million parameters, each interleaved with memcpy\n"
-           "%-14s %6s %6s %12s %10s %9s %9s %9s %8s\n",
+           "%-15s %6s %6s %12s %10s %9s %9s %9s %8s\n",
            (double)side * 4096e-6, "optimizer", "passes", "least", "bytes/param", "median ms", "GB/s", "best",
            "memcpy", "share");
   for (size_t i = 0; i < sizeof rules / sizeof *rules && good; i++) {

@@ -1,9 +1,10 @@
 /* A small residual network on colour images, in mixed precision: CIFAR-10 where it is found, else the
  * built-in digits in random colours.
  *
- *   10_resnet [cifar10|digits [POLICY [EPOCHS [SEED]]]]
+ *   10_resnet [cifar10|digits [POLICY [EPOCHS [SEED [STATE]]]]]
  *
- * The policy is mixed_float16 if none is given; float32 trains the same network without mixed precision. */
+ * The policy is mixed_float16 if none is given; float32 trains the same network without mixed precision.
+ * STATE is how the optimizer's slots are kept: float32, bfloat16, bfloat16-stochastic or bfloat16-kahan. */
 #include <mixtape/mixtape.h>
 
 #include <stdio.h>
@@ -76,8 +77,8 @@ int main(int argc, char **argv) {
   mix_set_seed(argc > 4 ? (uint64_t)atoi(argv[4]) : 1);
   mix_set_global_policy(policy);
   mix_model *model = data.source ? build(mix_tensor_shape(data.x_train).dims[1]) : NULL;
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_adam(),
-                    .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_adam(.state = argc > 5 ? argv[5] : NULL), .metrics = {"accuracy"});
   mix_model_fit(model, data.x_train, data.y_train, .batch_size = 50, .epochs = epochs, .verbose = 2);
   mix_logs *scores = mix_model_evaluate(model, data.x_test, data.y_test, .verbose = MIX_SILENT);
   if (scores) printf("%s: test accuracy %.4f\n", policy, mix_logs_get(scores, "accuracy"));

@@ -2,9 +2,10 @@
  * mixed precision: two custom layers for positions, masks that pass by themselves, and greedy and beam
  * search.
  *
- *   12_transformer [POLICY [EPOCHS [SEED]]]
+ *   12_transformer [POLICY [EPOCHS [SEED [STATE]]]]
  *
- * The policy is mixed_float16 if none is given; float32 trains the same network without mixed precision. */
+ * The policy is mixed_float16 if none is given; float32 trains the same network without mixed precision.
+ * STATE is how the optimizer's slots are kept: float32, bfloat16, bfloat16-stochastic or bfloat16-kahan. */
 #include <mixtape/mixtape.h>
 
 #include "12_number_words.h"
@@ -94,8 +95,8 @@ int main(int argc, char **argv) {
   mix_set_global_policy(policy);
   make(&p);
   mix_model *model = build();
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_adam(),
-                    .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_adam(.state = argc > 4 ? argv[4] : NULL), .metrics = {"accuracy"});
   const int64_t rows = NUMBERS - TEST;
   mix_tensor *figures = mix_tensor_from(p.figures[TEST], MIX_INT32, MIX_SHAPE(rows, FIGURES)),
              *before = mix_tensor_from(p.before[TEST], MIX_INT32, MIX_SHAPE(rows, WORDS)),

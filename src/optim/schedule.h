@@ -11,7 +11,7 @@ enum { MIX_SCHEDULE_PARAMETERS = 5 };
 typedef struct mix_schedule_options {
   const char *name; /* interned; NULL: none was given */
   double parameters[MIX_SCHEDULE_PARAMETERS];
-  bool flag; /* staircase, cycle */
+  bool flag;        /* staircase, cycle */
   mix_numbers boundaries, values;
 } mix_schedule_options;
 

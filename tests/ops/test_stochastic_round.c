@@ -1,8 +1,9 @@
 /* Rounding of float32 to bfloat16 by random bits: its mean, what it never changes, and the same bits for any
  * number of threads and in any program. */
-/* Holds docs/NUMERICS.md: Stochastic rounding. */
+/* Holds docs/NUMERICS.md: State in bfloat16. */
 #include "ops/stochastic_round.h"
 #include "ops/support.h"
+#include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/function.h>
 

@@ -1,6 +1,6 @@
 /* State in bfloat16: each optimizer against a plain model of the rounding, which takes one step in float32
  * from the stored numbers and rounds what that gives; threads, skipped steps, memory, errors. */
-/* Holds docs/NUMERICS.md: Stochastic rounding. */
+/* Holds docs/NUMERICS.md: State in bfloat16. */
 #include "optim/support.h"
 
 #include "ops/stochastic_round.h"
@@ -13,7 +13,7 @@ static const char *const rules[] = {"sgd:momentum=0.9,nesterov=true,weight_decay
                                     "rmsprop:centered=true,momentum=0.9",
                                     "adam",
                                     "adam:amsgrad=true",
-                                    "adamw:clipnorm=0.5",
+                                    "adamw:clipvalue=0.25",
                                     "adagrad",
                                     "adadelta",
                                     "adamax",

@@ -54,6 +54,20 @@ static void every_optimizer(void **state) {
   for (size_t i = 0; i < sizeof keras3 / sizeof *keras3; i++)
     resume_from_every_step(&(run_kind){SMALL, .optimizer = keras3[i], .semantics = "keras3"}, 3);
 }
+static void state_in_bfloat16(void **state) {
+  (void)state;
+  static const struct {
+    const char *policy, *optimizer;
+  } rows[] = {{"mixed_bfloat16", "adam:state=bfloat16-stochastic"},
+              {"mixed_float16", "rmsprop:state=bfloat16-stochastic"},
+              {"bfloat16", "adamw:state=bfloat16-stochastic"},
+              {"bfloat16", "adam:state=bfloat16-kahan"},
+              {"bfloat16", "nadam:state=bfloat16"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    resume_from_every_step(
+        &(run_kind){SMALL, .optimizer = rows[i].optimizer, .policy = rows[i].policy, .semantics = "keras3"},
+        3);
+}
 static void callbacks_resume(void **state) {
   (void)state;
   resume_from_every_step(
@@ -127,6 +141,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_scale_of_an_experimental_policy, setup, teardown),
       cmocka_unit_test_setup_teardown(other_policies, setup, teardown),
       cmocka_unit_test_setup_teardown(every_optimizer, setup, teardown),
+      cmocka_unit_test_setup_teardown(state_in_bfloat16, setup, teardown),
       cmocka_unit_test_setup_teardown(callbacks_resume, setup, teardown),
       cmocka_unit_test_setup_teardown(stateful_layers_resume, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets, setup, teardown),
