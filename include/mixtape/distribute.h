@@ -17,7 +17,9 @@
  *   the call of a model or layer in training if it has a BatchNormalization,
  *   functions of mix_function that make such calls, each time they run, and functions of your own that make
  *   them, such as the runs of mix_tune_precision,
- *   mix_distribution_mpi, mix_distribution_mpi_from,
+ *   mix_distribution_mpi, mix_distribution_mpi_from, mix_distribution_shard,
+ *   mix_optimizer_gather_state, and mix_optimizer_finalize_variable_values of an optimizer whose state is
+ *   divided among the ranks,
  *   the end of the distribution: mix_set_distribution(NULL) and its last release.
  * All others are a rank's own, which may call them alone: mix_model_predict, calls of models in inference,
  * reading, saving and loading. What one rank loads or sets, another does not have before the next fit. */
@@ -64,6 +66,18 @@ MIX_API int mix_distribution_size(const mix_distribution *distribution);
  * Returns if the job cannot be ended within a second more; then end this process, and the launcher ends the
  * others. */
 MIX_API void mix_distribution_end_job(mix_distribution *distribution, int code);
+
+/* What is divided among the ranks, and not the same on each. */
+typedef enum mix_shard {
+  MIX_SHARD_NOTHING,
+  MIX_SHARD_OPTIMIZER, /* the state of optimizers: slots, moving averages and accumulated gradients */
+} mix_shard;
+/* Says what optimizers divide from their next step on: each variable has an owner, or each rank some of its
+ * rows, which alone has its state and gets its gradient, and sends the weight to all. The bits of a training
+ * are those of MIX_SHARD_NOTHING with as many ranks. To read or save the state later, all ranks call
+ * mix_optimizer_gather_state first (mixtape/optimizer.h). Collective. ValueError for an unknown kind, where
+ * ranks give different ones, and for a distribution of one rank. */
+MIX_API mix_status mix_distribution_shard(mix_distribution *distribution, mix_shard shard);
 
 /* Seconds of communication so far on this rank. */
 typedef struct mix_distribution_times {

@@ -336,6 +336,14 @@ MIX_API mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable 
 /* Sets the weights to their moving averages, at the end of training. Does nothing without use_ema. */
 MIX_API mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_list *variables);
 
+enum { MIX_EVERY_RANK = -1 };
+/* Where the state is divided among the ranks (mix_distribution_shard): rank `rank`, or MIX_EVERY_RANK, gets
+ * the whole state, as it is now, to read, save or check-point it, or to train on with another distribution.
+ * The next fit, or the next step, leaves the state divided. Collective. Nothing where it is not divided.
+ * ValueError if there is no such rank; RuntimeError in a captured function, and if another distribution is
+ * set than the one among whose ranks the state is divided. */
+MIX_API mix_status mix_optimizer_gather_state(mix_optimizer *optimizer, int rank);
+
 /* ---- loss scaling ---- */
 typedef struct mix_loss_scale_optimizer_options {
   size_t size;

@@ -26,7 +26,7 @@ typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
   const char *model, *data, *policy, *optimizer, *optimizer_state, *loss, *metrics, *semantics, *accumulate,
       *memory, *loop, *float32_precision;
-  const char *device, *target, *graph_rewrite, *dtype, *distribute;
+  const char *device, *target, *graph_rewrite, *dtype, *distribute, *shard;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
   const char *loss_scale;                   /* a text for mix_loss_scale_from_text; NULL: compile chooses */
@@ -53,6 +53,7 @@ typedef struct cli_options {
   uint64_t seed;
   bool has_seed;
   double validation_split;
+  bool gathers; /* rank 0 saves the model, so that all ranks gather the optimizer's state */
   bool no_shuffle, jit_compile, deterministic, json, quick, advise, all, resume, force, retune;
 } cli_options;
 
@@ -98,6 +99,10 @@ void cli_hold_messages(int argc, char **argv);
 /* Starts the distribution, also on a rank whose options are wrong or that printed the help: `code` is the
  * exit code so far, -1 after --help. On ranks other than 0 `options` lose what prints, logs and saves. CLI_OK
  * to go on; else `code` of this rank or of another, after a message that names it. */
+/* Is the state of optimizers divided among the ranks? */
+static inline bool cli_shards(const cli_options *options) {
+  return options->shard && options->shard[0] == 'o';
+}
 int cli_join_ranks(cli_options *options, int code);
 /* The exit code of the process, after `code` on this rank: a failed rank ends the others. */
 int cli_leave_ranks(int code);

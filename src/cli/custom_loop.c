@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "distribute/distribute.h"
+#include "optim/shard.h"
 #include "optim/optimizer.h"
 #include "saving/run_identity.h"
 #include "train/ranks.h"
@@ -116,7 +117,9 @@ static mix_status save(const loop *l, mix_iterator *batches) {
       mix_checkpoint_put(l->checkpoint, column->name,
                          mix_tensor_from(column->values, MIX_FLOAT64, MIX_SHAPE(column->epochs)));
     }
-    mix_checkpoint_save(l->checkpoint, l->history->steps, batches);
+    if (mix_optimizer_gather_state(l->training.optimizer, 0) == MIX_OK &&
+        mix_checkpoint_save(l->checkpoint, l->history->steps, batches) == MIX_OK)
+      mix_shards_drop_gathered(l->training.optimizer);
   }
   return mix_error();
 }

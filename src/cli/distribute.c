@@ -162,6 +162,12 @@ static int agree_to_begin(const mix_distribution *distribution, int code) {
   return mix_gather_numbers("train", code, codes) ? code : cli_fail(); /* it has been printed */
 }
 
+/* A model that Keras trains on has the state of its optimizer; .npz and .weights.* have not. */
+static bool saves_state(const cli_options *options) {
+  const char *end = options->save ? strrchr(options->save, '.') : NULL;
+  return end && (!strcmp(end, ".keras") || !strcmp(end, ".h5"));
+}
+
 /* Warnings and results are those of rank 0. */
 static void print_less(cli_options *options) {
   mix_set_log_callback(log_errors, NULL);
@@ -211,9 +217,14 @@ int cli_join_ranks(cli_options *options, int code) {
   print_held();
   if (code) return code;
   if (options->threads) mix_set_threads((int)options->threads);
+  /* Also without --shard, which ranks may have been given or not. */
+  if ((several || cli_shards(options)) &&
+      mix_distribution_shard(ranks, cli_shards(options) ? MIX_SHARD_OPTIMIZER : MIX_SHARD_NOTHING) != MIX_OK)
+    return cli_fail();
   if (!several)
     fprintf(stderr, "mixtape train: --distribute mpi in one process; start it as in: mpirun -n 2 mixtape "
                     "train --distribute mpi ...\n");
+  options->gathers = cli_shards(options) && saves_state(options);
   if (mix_distribution_rank(ranks)) print_less(options);
   return CLI_OK;
 }

@@ -72,6 +72,11 @@ bool cli_options_agree(const char *command, const cli_options *options) {
             options->resume ? "--resume" : "--checkpoint-freq");
     return false;
   }
+  if (cli_shards(options) && !cli_is_distributed(options)) {
+    fprintf(stderr, "mixtape %s: --shard optimizer divides the state among ranks; it needs --distribute mpi\n",
+            command);
+    return false;
+  }
   if (!cli_shards_agree(command, options->save, options->max_shard_size)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"

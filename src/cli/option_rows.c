@@ -149,6 +149,10 @@ const cli_option_row cli_option_rows[] = {
      "mpi: train in all processes that mpirun or srun started, each on its share of every batch, with "
      "either loop; --batch-size counts all rows, rank 0 prints and saves (default none)",
      "none"},
+    {"shard", CHOICE, FIELD(shard), CLI_TRAIN, "none|optimizer",
+     "optimizer: with --distribute mpi each rank holds its share of the optimizer's state alone; the numbers "
+     "are the same (default none)",
+     "none"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
      "threads (default: the cores this process may use)"},
     {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",

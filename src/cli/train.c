@@ -120,6 +120,8 @@ static int run(cli_options *options) {
   history.train_seconds = cli_seconds() - history.start_seconds;
   bool whole = cli_step_log_close(&log);
   if (!good) code = cli_fail();
+  if (good && options->gathers && mix_optimizer_gather_state(mix_model_optimizer(model), 0) != MIX_OK)
+    return cli_fail();
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
   if (good && options->save && cli_save(model, options->save, options->max_shard_size) != MIX_OK)
     whole = cli_fail() == CLI_OK;

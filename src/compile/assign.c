@@ -4,6 +4,7 @@
 #include "compile/assign.h"
 #include "compile/evaluate.h"
 #include "compile/function.h"
+#include "graph/divided_variable.h"
 #include "graph/lock.h"
 #include "graph/loop_capture.h"
 #include "tensor/convert.h"
@@ -144,12 +145,13 @@ static bool value_fits(const mix_variable *variable, mix_tensor *value, const ch
 /* Writes the value. With `before` given, only if the variable still has that value; otherwise sets *stale. */
 static bool store(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale) {
   mix_memory *memory = mix_tensor_value(value)->memory;
+  if (variable->share && !mix_variable_make_room(variable)) return false;
   if (!mix_memory_bytes(variable->memory) || (variable->read && memory == variable->read->outputs[0].memory))
     return true;
   if (before && (*stale = variable->read != before->node)) return true;
   if (!mix_variable_before_write(variable) || !mix_memory_copy(variable->memory, memory)) return false;
   variable->version++;
-  return true;
+  return !variable->share || mix_variable_update_part(variable);
 }
 
 static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_tensor *before, bool *stale,

@@ -6,6 +6,7 @@
 #include "compile/pass_pipeline.h"
 #include "compile/plan_steps.h"
 #include "compile/trace.h"
+#include "graph/divided_variable.h"
 #include "graph/lock.h"
 #include "graph/retired_storage.h"
 #include "passes/checkpoint_loops.h"
@@ -52,6 +53,8 @@ static void fill_report(mix_compiled *compiled) {
 static bool move_variables(const mix_compiled *compiled) {
   const mix_ir *ir = compiled->ir;
   for (int i = 0; i < ir->variable_count; i++) {
+    const mix_variable *variable = ir->variables[i].variable;
+    if (variable->share && !mix_variable_check_here(variable, "function_call")) return false;
     if (!mix_variable_move(ir->variables[i].variable, mix_compiled_device(compiled))) return false;
     compiled->variables[i] = ir->variables[i].variable->memory;
   }

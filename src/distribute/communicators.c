@@ -26,6 +26,14 @@ static const char *finish(mix_communicator *self, const void *data) {
   mix_exchange *x = exchange_of(self);
   return x ? mix_exchange_finish(x, data) : over;
 }
+static const char *scatter(mix_communicator *self, void *data, mix_dtype dtype, mix_division division) {
+  mix_exchange *x = exchange_of(self);
+  return x ? mix_exchange_scatter(x, data, dtype, division) : over;
+}
+static const char *collect(mix_communicator *self, void *data, size_t size, mix_division division) {
+  mix_exchange *x = exchange_of(self);
+  return x ? mix_exchange_collect(x, data, size, division) : over;
+}
 static const char *broadcast(mix_communicator *self, void *data, size_t bytes, int root) {
   mix_exchange *x = exchange_of(self);
   return x ? mix_exchange_broadcast(x, data, bytes, root) : over;
@@ -51,6 +59,8 @@ static place *free_place(mix_exchange_place of) {
                                           .number = (unsigned)used,
                                           .reduce = reduce,
                                           .finish = finish,
+                                          .scatter = scatter,
+                                          .collect = collect,
                                           .broadcast = broadcast,
                                           .gather = gather};
   return next;
@@ -59,7 +69,7 @@ static place *free_place(mix_exchange_place of) {
 mix_communicator *mix_communicator_take(mix_exchange *exchange) {
   pthread_mutex_lock(&lock);
   place *found = free_place(mix_exchange_place_of(exchange));
-  if (found) atomic_store(&found->exchange, exchange);
+  if (found) found->communicator.shards_optimizer = false, atomic_store(&found->exchange, exchange);
   pthread_mutex_unlock(&lock);
   if (found) return &found->communicator;
   return mix_fail_runtime("distribution: this process has had %d distributions of different size or rank; "

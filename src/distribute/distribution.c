@@ -8,6 +8,7 @@
 #include "distribute/exchange.h"
 #include "distribute/launcher.h"
 #include "distribute/plugin.h"
+#include "graph/variable.h"
 #include <mixtape/device.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -124,6 +125,43 @@ mix_status mix_set_distribution(mix_distribution *distribution) {
   if (c && !c->rank && distribution != atomic_load(&current)) mix_exchange_log_ranks(distribution->exchange);
   mix_release(atomic_exchange(&current, mix_retain(distribution)));
   return mix_error();
+}
+
+/* Do all ranks give the same? */
+static bool agree_on_shard(mix_communicator *c, mix_shard shard) {
+  int all[c->ranks], own = (int)shard;
+  const char *failure = c->gather(c, &own, sizeof own, all);
+  if (failure) return mix_fail_runtime("distribution_shard: %s", failure);
+  for (int r = 0; r < c->ranks; r++)
+    if (all[r] != all[0])
+      return mix_fail_value("distribution_shard: rank %d gives %d, rank 0 gives %d; all ranks must give the "
+                            "same",
+                            r, all[r], all[0]);
+  return true;
+}
+
+mix_status mix_distribution_shard(mix_distribution *distribution, mix_shard shard) {
+  if (mix_failed()) return mix_error();
+  if (!mix_given(distribution, &distribution_class, "distribution_shard", "a distribution"))
+    return mix_error();
+  mix_communicator *c = distribution->communicator;
+  const bool known = shard == MIX_SHARD_NOTHING || shard == MIX_SHARD_OPTIMIZER;
+  /* Others wait for this rank's answer, whatever it is. */
+  if (c && !agree_on_shard(c, shard)) return mix_error();
+  if (!known)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "distribution_shard: there is no kind %d; expected MIX_SHARD_NOTHING or "
+                           "MIX_SHARD_OPTIMIZER",
+                           (int)shard);
+  if (!c && shard != MIX_SHARD_NOTHING)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "distribution_shard: the distribution has one rank, so that nothing can be "
+                           "divided; start several with mpirun");
+  if (c && c->shards_optimizer != (shard == MIX_SHARD_OPTIMIZER)) {
+    c->shards_optimizer = shard == MIX_SHARD_OPTIMIZER;
+    mix_capture_epoch_move(); /* functions have been captured for the other form */
+  }
+  return MIX_OK;
 }
 
 mix_distribution *mix_distribution_current(void) { return atomic_load(&current); }

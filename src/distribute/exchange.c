@@ -20,12 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { SUM, BROADCAST, GATHER, END_JOB, CLOSE } kind;
+typedef enum kind { SUM, SCATTER, COLLECT, BROADCAST, GATHER, END_JOB, CLOSE } kind;
 
 typedef struct job {
   kind kind;
   mix_bucket bucket; /* of other kinds: one segment of bytes */
-  int number;        /* root, or exit code */
+  int number;        /* root, exit code, or bytes of an element */
   void *all;
   struct job *next;
   bool finished, awaited;
@@ -67,10 +67,12 @@ static int close_link(mix_exchange *x) {
 static int run(mix_exchange *x, job *j) {
   mix_lane *lane = &x->lane;
   void *data = j->bucket.segments[0].data;
-  if (lane->ranks < 2 && j->kind == SUM) return 0;
+  if (lane->ranks < 2 && j->kind <= COLLECT) return 0;
   if (j->kind < END_JOB) mix_waiting_begin(&x->waiting, 0);
   switch (j->kind) {
   case SUM: return mix_lane_sum(lane, &j->bucket);
+  case SCATTER: return mix_lane_scatter(lane, &j->bucket);
+  case COLLECT: return mix_lane_collect(lane, data, (size_t)j->number, &j->bucket.segments[0].division);
   case BROADCAST: return mix_lane_broadcast(lane, data, j->bucket.bytes, j->number);
   case GATHER: return mix_lane_gather(lane, data, j->bucket.bytes, j->all);
   case END_JOB: lane->transport->end_job(lane->link, j->number); return 0;
@@ -116,7 +118,7 @@ static kind run_first(mix_exchange *x) {
   pthread_mutex_lock(&x->lock);
   x->at_work = false;
   x->times.working += now() - start;
-  if (kind == SUM) x->times.bytes += (double)j->bucket.bytes;
+  if (kind <= SCATTER) x->times.bytes += (double)j->bucket.bytes;
   if (code) fail(x, code);
   take_out(x, j);
   pthread_cond_broadcast(&x->progress);
@@ -252,13 +254,14 @@ static void wait_for_progress(mix_exchange *x) {
 }
 
 /* Runs a job and waits for it. */
-static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, int number, void *all) {
+static const char *call(mix_exchange *x, kind kind, mix_segment segment, size_t bytes, int number,
+                        void *all) {
   pthread_mutex_lock(&x->lock);
   push_bucket(x);
   job *j = x->failure ? NULL : new_job(x, kind, MIX_INT8);
   if (j) {
     const double start = now();
-    j->bucket.segments[0].data = data;
+    j->bucket.segments[0] = segment;
     j->bucket.segment_count = 1;
     j->bucket.bytes = bytes, j->number = number, j->all = all, j->awaited = true;
     push(x, j);
@@ -274,23 +277,33 @@ static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, in
 
 /* ---- what a communicator does ---- */
 
-const char *mix_exchange_reduce(mix_exchange *x, void *data, mix_dtype dtype, int64_t count) {
-  const size_t bytes = (size_t)count * mix_dtype_size(dtype);
+/* Appends to the bucket that is open, or to a new one. */
+static const char *add_segment(mix_exchange *x, kind kind, mix_dtype dtype, mix_segment segment) {
+  const size_t bytes = (size_t)segment.count * mix_dtype_size(dtype);
   pthread_mutex_lock(&x->lock);
   const mix_bucket *open = x->bucket ? &x->bucket->bucket : NULL;
-  if (open && (open->dtype != dtype || open->segment_count == MIX_BUCKET_SEGMENTS ||
-               open->bytes + bytes > MIX_BUCKET_LARGEST))
+  if (open && (x->bucket->kind != kind || open->dtype != dtype ||
+               open->segment_count == MIX_BUCKET_SEGMENTS || open->bytes + bytes > MIX_BUCKET_LARGEST))
     push_bucket(x);
-  if (!x->bucket) x->bucket = new_job(x, SUM, dtype);
+  if (!x->bucket) x->bucket = new_job(x, kind, dtype);
   if (x->bucket) {
     mix_bucket *bucket = &x->bucket->bucket;
-    bucket->segments[bucket->segment_count++] = (mix_segment){data, count};
+    bucket->segments[bucket->segment_count++] = segment;
     bucket->bytes += bytes;
     if (bucket->bytes >= MIX_BUCKET_FULL) push_bucket(x);
   }
   const char *failure = x->failure;
   pthread_mutex_unlock(&x->lock);
   return failure;
+}
+
+const char *mix_exchange_reduce(mix_exchange *x, void *data, mix_dtype dtype, int64_t count) {
+  return add_segment(x, SUM, dtype, (mix_segment){.data = data, .count = count});
+}
+
+const char *mix_exchange_scatter(mix_exchange *x, void *data, mix_dtype dtype, mix_division division) {
+  const int64_t count = division.rows * division.row_size;
+  return add_segment(x, SCATTER, dtype, (mix_segment){data, count, division});
 }
 
 const char *mix_exchange_finish(mix_exchange *x, const void *data) {
@@ -307,13 +320,18 @@ const char *mix_exchange_finish(mix_exchange *x, const void *data) {
 }
 
 const char *mix_exchange_broadcast(mix_exchange *x, void *data, size_t bytes, int root) {
-  return call(x, BROADCAST, data, bytes, root, NULL);
+  return call(x, BROADCAST, (mix_segment){.data = data}, bytes, root, NULL);
+}
+
+const char *mix_exchange_collect(mix_exchange *x, void *data, size_t size, mix_division division) {
+  const int64_t count = division.rows * division.row_size;
+  return call(x, COLLECT, (mix_segment){data, count, division}, size * (size_t)count, (int)size, NULL);
 }
 
 const char *mix_exchange_gather(mix_exchange *x, const void *data, size_t bytes, void *all) {
   if (bytes > ((size_t)1 << 30) / (size_t)x->place.ranks)
     return "all_gather: more than 2^30 bytes in all; gather in parts";
-  return call(x, GATHER, (void *)data, bytes, 0, all);
+  return call(x, GATHER, (mix_segment){.data = (void *)data}, bytes, 0, all);
 }
 
 /* ---- opening and closing ---- */
@@ -469,7 +487,7 @@ void mix_exchange_end_job(mix_exchange *x, int code) {
 void mix_exchange_close(mix_exchange *x) {
   const bool failed = failure_of(x) != NULL;
   atomic_store(&x->closing, true);
-  const char *failure = call(x, CLOSE, NULL, 0, 0, NULL);
+  const char *failure = call(x, CLOSE, (mix_segment){0}, 0, 0, NULL);
   if (failure && !failed) mix_log_message(MIX_LOG_ERROR, "distribution: %s", failure);
   if (failure) return;
   if (!x->place.on_caller) pthread_join(x->thread, NULL);

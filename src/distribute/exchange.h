@@ -3,6 +3,7 @@
 #pragma once
 
 #include "distribute/transport.h"
+#include "graph/division.h"
 #include <mixtape/dtype.h>
 
 typedef struct mix_exchange mix_exchange;
@@ -27,6 +28,8 @@ mix_exchange *mix_exchange_open_on(const mix_transport *transport, int communica
 /* As the functions of a communicator (backend/communicator.h). */
 const char *mix_exchange_reduce(mix_exchange *exchange, void *data, mix_dtype dtype, int64_t count);
 const char *mix_exchange_finish(mix_exchange *exchange, const void *data);
+const char *mix_exchange_scatter(mix_exchange *exchange, void *data, mix_dtype dtype, mix_division division);
+const char *mix_exchange_collect(mix_exchange *exchange, void *data, size_t size, mix_division division);
 const char *mix_exchange_broadcast(mix_exchange *exchange, void *data, size_t bytes, int root);
 const char *mix_exchange_gather(mix_exchange *exchange, const void *data, size_t bytes, void *all);
 mix_exchange_place mix_exchange_place_of(const mix_exchange *exchange);

@@ -9,7 +9,7 @@
 
 enum { SMALL = 8 << 10 }; /* bytes that every rank gets whole, in one message, and sums itself */
 
-static void *scratch_of(mix_scratch *s, size_t bytes) {
+void *mix_lane_scratch(mix_scratch *s, size_t bytes) {
   if (s->bytes >= bytes && s->data) return s->data;
   mix_free(s->data);
   s->bytes = bytes;
@@ -22,8 +22,8 @@ static void *scratch_of(mix_scratch *s, size_t bytes) {
 static int sum_whole(mix_lane *x, const void *own, void *result, mix_dtype dtype, int64_t count) {
   const int ranks = x->ranks;
   const size_t bytes = (size_t)count * mix_dtype_size(dtype);
-  size_t *at = scratch_of(&x->sums, sizeof *at * (size_t)(ranks + 1));
-  void *all = scratch_of(&x->received, bytes * (size_t)ranks);
+  size_t *at = mix_lane_scratch(&x->sums, sizeof *at * (size_t)(ranks + 1));
+  void *all = mix_lane_scratch(&x->received, bytes * (size_t)ranks);
   if (!at || !all) return MIX_LANE_NO_MEMORY;
   for (int r = 0; r <= ranks; r++) at[r] = bytes * (size_t)r;
   const int code = x->transport->gather(x->link, own, all, at);
@@ -38,7 +38,8 @@ static int sum_chunks(mix_lane *x, const void *own, void *result, mix_dtype dtyp
   size_t at[ranks + 1];
   for (int r = 0; r <= ranks; r++) at[r] = (size_t)(count * r / ranks) * size;
   const size_t bytes = at[rank + 1] - at[rank];
-  void *parts = scratch_of(&x->received, bytes * (size_t)ranks), *sums = scratch_of(&x->sums, bytes);
+  void *parts = mix_lane_scratch(&x->received, bytes * (size_t)ranks),
+       *sums = mix_lane_scratch(&x->sums, bytes);
   if (!parts || !sums) return MIX_LANE_NO_MEMORY;
   int code = x->transport->exchange(x->link, own, at, parts, bytes);
   if (code) return code;
@@ -51,7 +52,7 @@ static int sum_chunks(mix_lane *x, const void *own, void *result, mix_dtype dtyp
 /* A call that gives up leaves MPI the addresses it was given, and other ranks may still send there: all of
  * them are the lane's, which nobody frees after a failure. */
 static void *part_of(mix_lane *x, size_t bytes) {
-  return scratch_of(&x->packed, bytes < MIX_BUCKET_LARGEST ? bytes : MIX_BUCKET_LARGEST);
+  return mix_lane_scratch(&x->packed, bytes < MIX_BUCKET_LARGEST ? bytes : MIX_BUCKET_LARGEST);
 }
 
 /* Bytes [done, done + bytes) of the bucket into the part, or out of it. A bucket of several segments is one
@@ -94,7 +95,7 @@ int mix_lane_broadcast(mix_lane *x, void *data, size_t bytes, int root) {
 static int gather_part(mix_lane *x, const char *own, size_t length, char *all, size_t stride) {
   const size_t ranks = (size_t)x->ranks;
   size_t at[ranks + 1];
-  char *part = scratch_of(&x->packed, length), *parts = scratch_of(&x->received, length * ranks);
+  char *part = mix_lane_scratch(&x->packed, length), *parts = mix_lane_scratch(&x->received, length * ranks);
   if (!part || !parts) return MIX_LANE_NO_MEMORY;
   for (size_t r = 0; r <= ranks; r++) at[r] = length * r;
   memcpy(part, own, length);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "distribute/transport.h"
+#include "graph/division.h"
 #include <mixtape/dtype.h>
 
 enum {
@@ -13,6 +14,7 @@ enum {
 typedef struct mix_segment {
   void *data;
   int64_t count;
+  mix_division division; /* of sums of which each rank gets its share */
 } mix_segment;
 
 /* Memory of elements of one dtype. */
@@ -43,4 +45,10 @@ int mix_lane_sum(mix_lane *lane, const mix_bucket *bucket);
 int mix_lane_gather(mix_lane *lane, const void *own, size_t bytes, void *all);
 /* `data` becomes that of the root. */
 int mix_lane_broadcast(mix_lane *lane, void *data, size_t bytes, int root);
+/* divided.c: each rank's share of each segment becomes the sums; the other elements stay as they are. */
+int mix_lane_scatter(mix_lane *lane, const mix_bucket *bucket);
+/* Each rank's share of the elements, of `size` bytes, becomes that of all. */
+int mix_lane_collect(mix_lane *lane, void *data, size_t size, const mix_division *division);
+/* Memory of at least so many bytes, whose former contents are lost; NULL: there is none. */
+void *mix_lane_scratch(mix_scratch *scratch, size_t bytes);
 void mix_lane_release(mix_lane *lane);

@@ -1,4 +1,4 @@
-#include "graph/variable.h"
+#include "graph/divided_variable.h"
 #include "graph/loop_capture.h"
 
 #include "base/alloc.h"
@@ -28,6 +28,7 @@ static void variable_finalize(void *object) {
     if (variable->copies[i]) variable->copies[i]->original = NULL;
     mix_release(variable->copies[i]);
   }
+  mix_variable_share_free(variable->share);
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
   mix_release(variable->lora);
@@ -161,6 +162,7 @@ static mix_tensor *read_storage(mix_variable *variable) {
 mix_tensor *mix_variable_true_value(mix_variable *variable) {
   if (mix_failed()) return NULL;
   if (!mix_is(variable, &mix_variable_class)) return mix_fail_type("variable_value: expected a variable");
+  if (variable->share && !mix_variable_check_here(variable, "variable_value")) return NULL;
   mix_tensor *in_loop = mix_loop_value(variable);
   if (in_loop || mix_failed()) return in_loop;
   mix_capture *capture = mix_capture_current();
@@ -208,8 +210,9 @@ bool mix_variable_borrow(mix_variable *variable, mix_memory *memory) {
     variable->in_file = true;
     variable->version++;
   }
+  const bool updated = !good || !variable->share || mix_variable_update_part(variable);
   mix_graph_unlock();
-  return good;
+  return good && updated;
 }
 
 /* Training steps take no lock: nothing has read the variable since the last write. */

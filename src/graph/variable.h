@@ -24,12 +24,13 @@ struct mix_variable {
   /* Copies rounded to float16 and bfloat16, stored as such and as float32, for plans that cache weight
    * casts; retained. */
   mix_variable *copies[4];
-  mix_variable *original;          /* of a copy: its original, borrowed */
-  mix_dtype rounded;               /* of a copy: the 16-bit dtype that its values were rounded to */
-  _Atomic uint64_t copied_version; /* of a copy: the version of the original that it holds */
-  void *constraint;                /* nn: retained object or NULL */
-  void *regularizer;               /* nn: retained object or NULL */
-  struct mix_lora *lora;           /* nn: of a frozen kernel what trains in its place; retained, or NULL */
+  mix_variable *original;           /* of a copy: its original, borrowed */
+  mix_dtype rounded;                /* of a copy: the 16-bit dtype that its values were rounded to */
+  _Atomic uint64_t copied_version;  /* of a copy: the version of the original that it holds */
+  void *constraint;                 /* nn: retained object or NULL */
+  void *regularizer;                /* nn: retained object or NULL */
+  struct mix_variable_share *share; /* of one that is divided among the ranks (graph/divided_variable.h) */
+  struct mix_lora *lora;            /* nn: of a frozen kernel what trains in its place; retained, or NULL */
 };
 
 extern const mix_class mix_variable_class;

@@ -139,7 +139,10 @@
 
 /* X(name): of the host whatever the kernels: loops (also with a form in StableHLO), and collectives. */
 #define MIX_LOOP_OPS(X) X(scan)
-#define MIX_COLLECTIVE_OPS(X) X(all_reduce_start) X(all_reduce_done) X(broadcast) X(all_gather)
+#define MIX_COLLECTIVE_OPS(X)                                                                                \
+  X(all_reduce_start)                                                                                        \
+  X(all_reduce_done)                                                                                         \
+  X(broadcast) X(all_gather) X(reduce_scatter_start) X(reduce_scatter_done) X(collect_shares)
 
 /* X(name): of graphs alone (MIX_OP_ALIAS). */
 #define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result) X(surrogate_gradient)

@@ -6,7 +6,7 @@
 #include "nn/keep.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include "tensor/shape.h"
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ static mix_tensor *checked(const mix_optimizer *optimizer, const mix_variable *v
   if (!gradient) return NULL;
   mix_dtype dtype = mix_tensor_dtype(gradient);
   mix_shape shape = mix_tensor_shape(gradient);
-  if (!mix_shape_equal(shape, variable->shape))
+  if (!optimizer->shards && !mix_shape_equal(shape, variable->shape))
     return mix_fail_value("%s: the gradient of '%s' has shape %s; expected %s", optimizer->name,
                           variable->name, MIX_SHAPE_TEXT(shape), MIX_SHAPE_TEXT(variable->shape));
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
@@ -120,6 +120,10 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
                             "make a new optimizer for a new set of variables",
                             optimizer->name, variable->name);
     mix_tensor *gradient = mix_list_get(gradients, i);
+    if (!gradient && optimizer->shards && optimizer->shards->summed[index]) {
+      s->indices[s->count++] = index; /* another rank has the gradient */
+      continue;
+    }
     if (!gradient) {
       if (length < sizeof missing)
         length += (size_t)snprintf(missing + length, sizeof missing - length, "%s'%s'", length ? ", " : "",
@@ -160,7 +164,7 @@ static void decay_weights(step *s) {
   for (int i = 0; i < s->count; i++) {
     mix_variable *variable = optimizer->trainable[s->indices[i]];
     const double decay = decay_of(optimizer, variable);
-    if (decay == 0) continue;
+    if (decay == 0 || !s->gradients[i]) continue;
     for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_WEIGHT); mix_update_next_part(&s->update);) {
       mix_tensor *weight = mix_update_get(&s->update, variable);
       mix_tensor *share = mix_multiply(mix_update_cast(decay, mix_tensor_dtype(weight)),
@@ -170,19 +174,13 @@ static void decay_weights(step *s) {
   }
 }
 
-/* What the optimizer changes in rows without a gradient. Random bits belong to places in a whole variable. */
-static unsigned idle_changes(const mix_optimizer *optimizer) {
-  if (optimizer->rounding != MIX_STATE_UNROUNDED) return MIX_IDLE_DENSE;
-  return optimizer->class->idle ? optimizer->class->idle(optimizer) : MIX_IDLE_ALL;
-}
-
 /* Combines the rows of sparse gradients. This comes after clipping, which Keras does before. */
 static void combine_gradients(step *s) {
-  const bool dense = idle_changes(s->optimizer) & MIX_IDLE_DENSE;
+  const bool dense = mix_optimizer_idle_changes(s->optimizer) & MIX_IDLE_DENSE;
   for (int i = 0; i < s->count; i++) {
     mix_update_gradient *gradient = &s->update.gradients[i];
     gradient->variable = s->optimizer->trainable[s->indices[i]];
-    if (!mix_tensor_is_rows(s->gradients[i])) continue;
+    if (!s->gradients[i] || !mix_tensor_is_rows(s->gradients[i])) continue;
     s->gradients[i] = mix_cast(s->gradients[i], mix_update_dtype(&s->update, gradient->variable));
     gradient->values = mix_rows_values(s->gradients[i]);
     gradient->value_indices = mix_rows_indices(s->gradients[i]);
@@ -205,8 +203,10 @@ static void update_variable(step *s, int i) {
   const mix_variable *variable = optimizer->trainable[index];
   s->update.gradient = i;
   if (optimizer->class->begin_variable) optimizer->class->begin_variable(&s->update);
-  mix_tensor *gradient = mix_cast(s->gradients[i], mix_update_dtype(&s->update, variable));
-  mix_update_begin_parts(&s->update, variable, idle_changes(optimizer));
+  if (!s->gradients[i]) return; /* another rank updates it */
+  mix_tensor *own = mix_shards_rows(optimizer, index, s->gradients[i]);
+  mix_tensor *gradient = mix_cast(own, mix_update_dtype(&s->update, variable));
+  mix_update_begin_parts(&s->update, variable, mix_optimizer_idle_changes(optimizer));
   while (mix_update_next_part(&s->update))
     optimizer->class->update(&s->update, index, part_gradient(&s->update, gradient));
 }
@@ -219,11 +219,12 @@ static bool update_weights(step *s) {
   if (!sums) return false;
   for (int i = 0; s->is_update && i < s->count; i++) {
     mix_tensor *gradient = s->gradients[i];
+    if (!gradient) continue;
     sums[i] = mix_add(gradient, mix_update_get(&s->update, optimizer->accumulators[s->indices[i]]));
     s->gradients[i] = mix_divide(
         sums[i], mix_scalar_like(gradient, (double)optimizer->options.common.gradient_accumulation_steps));
   }
-  bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
+  bool done = mix_clip_gradients(optimizer, s->count, s->gradients, s->indices);
   s->update.gradient_count = s->count;
   if (done) combine_gradients(s);
   if (done) decay_weights(s);
@@ -233,12 +234,15 @@ static bool update_weights(step *s) {
     /* An update also clears the accumulators of variables without a gradient in this call. */
     for (int i = 0; i < optimizer->count; i++) {
       mix_variable *accumulator = optimizer->accumulators[i];
+      if (!mix_optimizer_overwrites(optimizer, optimizer->trainable[i]) && !mix_shards_holds(optimizer, i))
+        continue;
       mix_update_set(&s->update, accumulator, mix_zeros_like(mix_update_get(&s->update, accumulator)));
     }
     mix_update_condition(&s->update, s->is_update);
     for (int i = 0; i < s->count; i++)
-      mix_update_set(&s->update, optimizer->accumulators[s->indices[i]],
-                     mix_select(s->is_update, mix_zeros_like(sums[i]), sums[i]));
+      if (sums[i])
+        mix_update_set(&s->update, optimizer->accumulators[s->indices[i]],
+                       mix_select(s->is_update, mix_zeros_like(sums[i]), sums[i]));
   }
   mix_free(sums);
   return done && !mix_failed();
@@ -262,7 +266,7 @@ static void average_weights(step *s) {
   for (int i = 0; i < count; i++) {
     int index = from_weight ? s->indices[i] : i;
     mix_variable *variable = optimizer->trainable[index], *average = optimizer->averages[index];
-    if (mix_optimizer_overwrites(optimizer, variable)) continue;
+    if (mix_optimizer_overwrites(optimizer, variable) || !mix_shards_holds(optimizer, index)) continue;
     const mix_dtype dtype = mix_update_dtype(&s->update, variable);
     mix_tensor *momentum = mix_scalar(options->ema_momentum, dtype);
     mix_tensor *rest = mix_scalar(1 - options->ema_momentum, dtype);
@@ -280,6 +284,16 @@ static void average_weights(step *s) {
   }
 }
 
+/* What each rank has updated becomes known to all, in one order of the variables. */
+static void spread_weights(step *s) {
+  mix_optimizer *optimizer = s->optimizer;
+  for (int i = 0; i < optimizer->count; i++)
+    if (mix_shards_sets(optimizer, i)) mix_update_spread(&s->update, i);
+  mix_variable *clock = optimizer->shards->clock;
+  mix_update_set(&s->update, clock, mix_plus(mix_update_get(&s->update, clock), 1));
+  mix_update_unguard(&s->update, clock);
+}
+
 static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool count_skipped) {
   mix_optimizer *optimizer = s->optimizer;
   const mix_optimizer_common *options = &optimizer->options.common;
@@ -289,19 +303,21 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
   if (!gather(s, gradients, variables)) return false;
   if (s->count > 0) {
     for (int i = 0; options->loss_scale_factor != 0 && i < s->count; i++)
-      s->gradients[i] = mix_with_values(
-          s->gradients[i], mix_divide(mix_rows_values(s->gradients[i]),
-                                      mix_scalar_like(s->gradients[i], options->loss_scale_factor)));
+      if (s->gradients[i])
+        s->gradients[i] = mix_with_values(
+            s->gradients[i], mix_divide(mix_rows_values(s->gradients[i]),
+                                        mix_scalar_like(s->gradients[i], options->loss_scale_factor)));
     if (!update_weights(s)) return false;
     average_weights(s);
     for (int i = 0; i < s->count; i++) {
       mix_variable *variable = optimizer->trainable[s->indices[i]];
-      if (variable->constraint)
+      if (variable->constraint && s->gradients[i])
         mix_update_set(&s->update, variable,
                        mix_constraint_call(variable->constraint, mix_update_get(&s->update, variable)));
     }
   }
   overwrite(s);
+  if (optimizer->shards) spread_weights(s);
   mix_update_set(&s->update, optimizer->iterations, mix_plus(iterations, 1));
   /* With accumulation a skipped call adds no gradient and is not counted. */
   if (count_skipped && !options->gradient_accumulation_steps)
@@ -345,9 +361,11 @@ mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
     if (index < 0 || mix_optimizer_overwrites(optimizer, variable)) continue;
-    mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
     mix_variable *kept = optimizer->compensations ? optimizer->compensations[index] : NULL;
-    if (kept) mix_variable_assign(kept, mix_zeros_like(mix_variable_true_value(kept)));
+    MIX_SCOPE {
+      mix_variable_assign(variable, mix_shards_value(optimizer->averages[index]));
+      if (kept) mix_variable_assign(kept, mix_zeros_like(mix_variable_true_value(kept)));
+    }
   }
   if (scope) mix_scope_end(scope);
   return mix_error();

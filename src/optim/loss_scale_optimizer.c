@@ -7,7 +7,7 @@
 #include "nn/policy/loss_scale.h"
 #include "nn/policy/policy.h"
 #include "ops/table.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 
 /* ---- construction ---- */
 
@@ -286,7 +286,7 @@ mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gra
   if (mix_loss_scale_is_dynamic(optimizer->loss_scale)) {
     mix_list *unscaled =
         optimizer->semantics->finite_test_scaled ? divided(optimizer, tested, variables) : tested;
-    apply = mix_loss_scale_update(optimizer->loss_scale, mix_all_finite_of(tested));
+    apply = mix_loss_scale_update(optimizer->loss_scale, mix_shards_all_finite(inner, tested));
     tested = unscaled;
   }
   if (!mix_failed())

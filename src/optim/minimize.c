@@ -3,7 +3,7 @@
 #include "base/float_modes.h"
 #include "distribute/distribute.h"
 #include "ops/with_number.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 
 mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
   if (!mix_given(loss, &mix_tensor_class, "optimizer_scale_loss", "a loss")) return NULL;
@@ -27,17 +27,24 @@ static mix_tensor *largest_of_ranks(mix_tensor *value) {
   return mix_reduce_max(mix_all_gather(mix_reshape(value, row)), MIX_AXES(0), false);
 }
 
-/* Over all ranks: sums of gradients, and the largest of values that replace weights. */
-static mix_list *gradients_of_ranks(const mix_optimizer *optimizer, mix_list *gradients,
-                                    mix_list *variables) {
-  if (!mix_is_distributed()) return gradients;
-  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
-  mix_list *summed = mix_list_new(0, NULL), *result = mix_list_new(0, NULL);
+static mix_list *sums_of_ranks(mix_optimizer *plain, mix_list *gradients, mix_list *variables) {
+  if (plain->shards) return mix_shards_sum(plain, gradients, variables);
+  mix_list *summed = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(gradients) && !mix_failed(); i++) {
     const bool replaces = mix_optimizer_overwrites(plain, mix_list_get(variables, i));
     mix_list_append(summed, replaces ? NULL : mix_list_get(gradients, i));
   }
-  summed = mix_sum_gradients(summed);
+  return mix_sum_gradients(summed);
+}
+
+/* Over all ranks: sums of gradients, and the largest of values that replace weights. */
+static mix_list *gradients_of_ranks(const mix_optimizer *optimizer, mix_list *gradients,
+                                    mix_list *variables) {
+  mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  if (mix_shards_wanted() && mix_optimizer_build_in_step(plain, variables) != MIX_OK) return NULL;
+  if (!mix_shards_match(plain)) return NULL;
+  if (!mix_is_distributed()) return gradients;
+  mix_list *summed = sums_of_ranks(plain, gradients, variables), *result = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(gradients) && !mix_failed(); i++) {
     mix_tensor *gradient = mix_list_get(gradients, i);
     const bool replaces = gradient && mix_optimizer_overwrites(plain, mix_list_get(variables, i));

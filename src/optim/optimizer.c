@@ -1,5 +1,5 @@
 /* Construction of an optimizer and of its state, and access to the state. */
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -31,6 +31,8 @@ static void release_state(mix_optimizer *optimizer) {
   mix_release(optimizer->product);
   optimizer->product = NULL;
   optimizer->own_variables = 0;
+  mix_shards_free(optimizer->shards);
+  optimizer->shards = NULL;
   optimizer->count = 0;
 }
 
@@ -267,6 +269,9 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
       mix_release(state);
     else
       (*array)[i] = state;
+    if (!missing && optimizer->shards && !mix_optimizer_overwrites(optimizer, from.variable) &&
+        !mix_shards_divide(optimizer, state, i))
+      return false;
   }
   return *array != NULL;
 }
@@ -311,6 +316,7 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables, bool in_tr
   if (!optimizer->trainable) return false;
   for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
   optimizer->count = count;
+  if (mix_shards_wanted() && !mix_shards_plan(optimizer)) return false;
   const mix_optimizer_common *options = &optimizer->options.common;
   start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.of_all = true};
   if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count))
@@ -512,6 +518,13 @@ mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double clipnorm,
                            "%s: clipnorm=%g and clipvalue=%g of %s, which a loss-scale optimizer wraps; of "
                            "this generation it allows only global_clipnorm",
                            call, clipnorm, clipvalue, optimizer->name);
+  if (optimizer->shards && optimizer->options.common.gradient_accumulation_steps &&
+      (clipnorm > 0 || global_clipnorm > 0))
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        "%s: the accumulated gradients of %s are divided among the ranks, who know no norm "
+        "of them; give clipnorm or global_clipnorm when the optimizer is made",
+        call, optimizer->name);
   optimizer->options.common.clipnorm = clipnorm;
   optimizer->options.common.global_clipnorm = global_clipnorm;
   optimizer->options.common.clipvalue = clipvalue;

@@ -124,7 +124,8 @@ struct mix_optimizer {
   mix_list *undecayed;      /* variables without weight decay */
   regex_t *undecayed_names; /* names of variables without weight decay */
   int undecayed_name_count;
-  bool wrapped; /* by a loss-scale optimizer */
+  bool wrapped;              /* by a loss-scale optimizer */
+  struct mix_shards *shards; /* of state that is divided among the ranks (optim/shard.h); NULL: it is not */
 
   /* Nadam's traces (adamax.c) */
   bool traced_twice;
@@ -208,8 +209,15 @@ bool mix_update_next_part(mix_update *update);
 /* The square and the magnitude of the current gradient. keras3: the sum of those of its rows. */
 mix_tensor *mix_update_gradient_square(mix_update *update, mix_tensor *gradient);
 mix_tensor *mix_update_gradient_abs(mix_update *update, mix_tensor *gradient);
+/* What the optimizer changes in rows without a gradient. */
+static inline unsigned mix_optimizer_idle_changes(const mix_optimizer *optimizer) {
+  if (optimizer->rounding != MIX_STATE_UNROUNDED) return MIX_IDLE_DENSE;
+  return optimizer->class->idle ? optimizer->class->idle(optimizer) : MIX_IDLE_ALL;
+}
 /* True if the square of what is linear in the gradient must be such a sum too. */
 bool mix_update_keeps_repeats(const mix_update *update);
+/* Replaces what this rank has computed of trainable variable `index` by the whole value of all ranks. */
+void mix_update_spread(mix_update *update, int index);
 /* The learning rate as a scalar of a dtype. */
 mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype);
 /* The number of completed steps plus `offset`, as a scalar of a dtype; offset 1 is the current step. Under
@@ -229,8 +237,9 @@ void mix_update_unguard(mix_update *update, mix_variable *variable);
  * assignments are graph; outside, one plan evaluates all values first. */
 mix_status mix_update_finish(mix_update *update);
 
-/* Clips the gradients in place. None may be NULL. */
-bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **gradients);
+/* Clips the gradients of trainable variables `indices` in place. NULL: another rank has it. */
+bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **gradients,
+                        const int *indices);
 
 /* A new optimizer: fills in the defaults of the options and checks them. */
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size);

@@ -3,10 +3,11 @@
  * and constraint. What is kept in bfloat16 is rounded at the end. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/divided_variable.h"
 #include "ops/stochastic_round.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include "tensor/shape.h"
 
 int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint) {
@@ -42,12 +43,16 @@ static mix_variable *compensation_of(const mix_update *update, const mix_variabl
 }
 
 static mix_pending *find(mix_update *update, mix_variable *variable) {
+  if (variable->share) variable = variable->share->part;
+  if (!variable) return NULL; /* another rank has it */
   /* Backwards: most look-ups are for a recent entry. */
   for (int i = update->count - 1; i >= 0; i--)
     if (update->pending[i].variable == variable) return &update->pending[i];
   if (!mix_reserve(&update->pending, &update->capacity, update->count + 1, sizeof *update->pending))
     return NULL;
   mix_tensor *value = mix_variable_true_value(variable);
+  const int index = update->optimizer->shards ? mix_optimizer_index(update->optimizer, variable, -1) : -1;
+  if (index >= 0) value = mix_shards_rows(update->optimizer, index, value);
   if (!value) return NULL;
   mix_tensor *wide = mix_cast(value, mix_update_dtype(update, variable));
   mix_variable *compensation = compensation_of(update, variable);
@@ -122,6 +127,16 @@ void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *valu
     return;
   }
   entry->value = value;
+  entry->rows = entry->idle = entry->condition = NULL;
+}
+
+void mix_update_spread(mix_update *update, int index) {
+  mix_variable *variable = update->optimizer->trainable[index];
+  mix_tensor *own = mix_shards_holds(update->optimizer, index) ? mix_update_get(update, variable) : NULL;
+  mix_pending *entry = find(update, variable);
+  if (!entry) return;
+  entry->old = mix_variable_true_value(variable);
+  entry->value = mix_shards_whole(update->optimizer, index, own);
   entry->rows = entry->idle = entry->condition = NULL;
 }
 

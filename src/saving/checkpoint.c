@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "saving/checkpoint_folder.h"
 #include "formats/file.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include "data/pipeline/iterator_position.h"
 #include "data/pipeline/pipeline.h"
 #include "saving/run_identity.h"
@@ -281,6 +281,8 @@ mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_ite
 mix_tensor *mix_checkpoint_to_memory(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
   MIX_OWN_FLOAT_MODES;
   if (!may_save(checkpoint, step, iterator, TO_MEMORY)) return NULL;
+  for (int i = 0; i < checkpoint->part_count; i++)
+    if (checkpoint->parts[i].optimizer && !mix_shards_check_here(checkpoint->parts[i].optimizer)) return NULL;
   mix_tensor *bytes = NULL;
   MIX_SCOPE { bytes = mix_retain(mix_archive_to_memory(collect_at(checkpoint, step, iterator), TO_MEMORY)); }
   return mix_scoped(bytes);

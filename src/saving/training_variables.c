@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "distribute/distribute.h"
+#include "graph/divided_variable.h"
 #include "nn/config.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"
@@ -69,7 +71,9 @@ bool mix_training_put(mix_archive *archive, const char *group, mix_list *variabl
     MIX_SCOPE {
       mix_variable *variable = mix_list_items(variables)[i];
       snprintf(name, sizeof name, "%s/%d", group, i);
-      mix_archive_put(archive, name, mix_variable_true_value(variable));
+      /* Rank 0 writes, to which alone the state of the optimizer was gathered. */
+      if (!mix_rank() || mix_variable_is_here(variable))
+        mix_archive_put(archive, name, mix_variable_true_value(variable));
       mix_json_append(names, json_string(variable->name));
     }
   snprintf(name, sizeof name, "%s/names", group);

@@ -8,6 +8,7 @@
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include "distribute/distribute.h"
+#include "optim/shard.h"
 #include "saving/run_identity.h"
 #include "saving/training_variables.h"
 #include <limits.h>
@@ -311,6 +312,8 @@ bool mix_backup_resume_epoch(mix_fit_state *f) {
 }
 
 static bool save(mix_fit_state *f, int64_t epoch, int64_t batch) {
+  mix_optimizer *optimizer = f->model->state->optimizer;
+  if (mix_optimizer_gather_state(optimizer, 0) != MIX_OK) return false;
   MIX_SCOPE {
     mix_archive *archive = mix_checkpoint_collect(f->checkpoint);
     if (archive && put_position(f, archive, epoch, batch) && put_metrics(f, archive, batch) &&
@@ -318,7 +321,7 @@ static bool save(mix_fit_state *f, int64_t epoch, int64_t batch) {
       mix_checkpoint_write(f->checkpoint, archive, f->history->steps);
   }
   f->batches_since = 0;
-  return !mix_failed();
+  return !mix_failed() && mix_shards_drop_gathered(optimizer);
 }
 
 bool mix_backup_after_step(mix_fit_state *f, int64_t epoch) {

@@ -13,8 +13,10 @@
  *   worker dies                                   rank 1 is killed after a step
  *   worker differs WHAT                           rank 1 has another batch_size, patience, ...
  *   worker files FOLDER                           rank 0 has callbacks that write files
- *   worker rows TASK ...                          rows_worker.c */
+ *   worker rows TASK ...                          rows_worker.c
+ *   worker shard TASK ...                         shard_worker.c */
 #include "distribute/rows_worker.h"
+#include "distribute/shard_worker.h"
 
 #include <math.h>
 #include <mixtape/mixtape.h>
@@ -337,6 +339,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "differs") && argc == 3) return differs(argv[2]);
   if (!strcmp(task, "files") && argc == 3) return files(argv[2]);
   if (!strcmp(task, "rows")) return rows_task(argc - 2, argv + 2);
+  if (!strcmp(task, "shard")) return shard_task(argc - 2, argv + 2);
   return fail("unknown task");
 }
 

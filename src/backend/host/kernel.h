@@ -159,4 +159,4 @@ extern const mix_kernel_row mix_cpu_kernels[], mix_ref_kernels[];
 extern const mix_kernel mix_host_scan;
 /* The kernels of collectives of all host backends: they call the communicator (host/collective.c). */
 extern const mix_kernel mix_host_all_reduce_start, mix_host_all_reduce_done, mix_host_broadcast,
-    mix_host_all_gather;
+    mix_host_all_gather, mix_host_reduce_scatter_start, mix_host_reduce_scatter_done, mix_host_collect_shares;

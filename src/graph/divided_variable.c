@@ -1,0 +1,127 @@
+#include "graph/divided_variable.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+
+static size_t bytes_of(const mix_variable *variable) {
+  return mix_value_bytes(variable->dtype, variable->shape);
+}
+
+static bool has_storage(const mix_variable *variable) {
+  return mix_memory_bytes(variable->memory) == bytes_of(variable);
+}
+
+/* Takes the memory; NULL: it could not be made. */
+static bool set_storage(mix_variable *variable, mix_memory *memory) {
+  if (!memory || !mix_variable_before_write(variable)) return mix_release(memory), false;
+  mix_variable_replace(variable, memory);
+  variable->version++;
+  return true;
+}
+
+bool mix_variable_drop_whole(mix_variable *variable) {
+  if (!mix_memory_bytes(variable->memory)) return true;
+  return set_storage(variable, mix_memory_new(&mix_host_memory, 0));
+}
+
+bool mix_variable_make_room(mix_variable *variable) {
+  if (has_storage(variable)) return true;
+  return set_storage(variable, mix_memory_new(&mix_host_memory, bytes_of(variable)));
+}
+
+/* ---- parts ---- */
+
+/* Takes the memory. */
+static mix_variable *part_of(const mix_variable *variable, mix_shape shape, mix_memory *memory) {
+  mix_variable *part = memory ? mix_object_new(sizeof *part, &mix_variable_class) : NULL;
+  if (!part) return mix_release(memory), NULL;
+  part->memory = memory;
+  part->name = variable->name;
+  part->dtype = variable->dtype;
+  part->shape = shape;
+  return part;
+}
+
+static bool copy_rows(mix_variable *whole, const mix_variable_share *share) {
+  const size_t size = mix_dtype_size(whole->dtype);
+  const size_t first = (size_t)mix_division_begin(&share->division, share->ranks, share->rank) * size;
+  const char *from = mix_memory_map(whole->memory, MIX_MAP_READ);
+  if (!from) return false;
+  const bool copied =
+      mix_memory_copy_in(share->part->memory, 0, from + first, mix_memory_bytes(share->part->memory));
+  mix_memory_unmap(whole->memory);
+  return copied;
+}
+
+bool mix_variable_update_part(mix_variable *variable) {
+  mix_variable_share *share = variable->share;
+  share->written_at = share->clock->version;
+  share->gathered = false;
+  if (!share->part) return true;
+  if (!mix_variable_before_write(share->part) || !copy_rows(variable, share)) return false;
+  share->part->version++;
+  return true;
+}
+
+static bool make_part(mix_variable *variable, mix_variable_share *share) {
+  const int64_t rows = mix_division_rows(&share->division, share->ranks, share->rank);
+  if (!rows) return true;
+  mix_shape shape = variable->shape;
+  if (shape.rank) shape.dims[0] = rows;
+  share->part =
+      part_of(variable, shape, mix_memory_new(&mix_host_memory, mix_value_bytes(variable->dtype, shape)));
+  return share->part && copy_rows(variable, share);
+}
+
+bool mix_variable_divide(mix_variable *variable, mix_division division, int rank, int ranks,
+                         mix_variable *clock) {
+  mix_variable_share *share = mix_calloc(1, sizeof *share);
+  if (!share) return false;
+  share->division = division, share->rank = rank, share->ranks = ranks;
+  share->clock = mix_retain(clock);
+  if (!make_part(variable, share) || !mix_variable_drop_whole(variable))
+    return mix_variable_share_free(share), false;
+  variable->share = share;
+  return true;
+}
+
+void mix_variable_share_free(mix_variable_share *share) {
+  if (!share) return;
+  mix_release(share->part);
+  mix_release(share->clock);
+  mix_free(share);
+}
+
+void mix_variable_rejoin(mix_variable *variable) {
+  mix_variable_share_free(variable->share);
+  variable->share = NULL;
+}
+
+/* ---- the whole ---- */
+
+bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory) {
+  if (!mix_variable_make_room(variable) || !mix_variable_before_write(variable) ||
+      !mix_memory_copy(variable->memory, memory))
+    return false;
+  variable->version++;
+  variable->share->written_at = variable->share->clock->version;
+  variable->share->gathered = true;
+  return true;
+}
+
+bool mix_variable_is_here(const mix_variable *variable) {
+  const mix_variable_share *share = variable->share;
+  return !share || (has_storage(variable) && share->written_at == share->clock->version);
+}
+
+bool mix_variable_was_assigned(const mix_variable *variable) {
+  return variable->share && !variable->share->gathered && mix_variable_is_here(variable);
+}
+
+bool mix_variable_check_here(const mix_variable *variable, const char *call) {
+  if (mix_variable_is_here(variable)) return true;
+  return mix_fail_runtime("%s: '%s' is divided among the ranks; call mix_optimizer_gather_state on all ranks "
+                          "before one reads or saves it",
+                          call, variable->name);
+}

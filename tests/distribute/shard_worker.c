@@ -1,0 +1,390 @@
+/* What ranks train with the optimizer's state divided among them is, bit for bit, what they train without:
+ *
+ *   equal             weights and state, over optimizers, policies, clipping, averages and accumulation
+ *   eager             the same in steps outside of functions
+ *   memory            each rank holds at most 0.6 of the slots of two ranks
+ *   checkpoint DIR    runs that go on with the other form of the state
+ *   changed           the state after loading, gathering, and a change of the form
+ *   wrong             errors */
+#include "distribute/shard_worker.h"
+
+#include "graph/divided_variable.h"
+
+#include <mixtape/mixtape.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks;
+
+static int failed(const char *what, const char *name) {
+  fprintf(stderr, "rank %d of %d: %s: %s%s%s\n", rank, ranks, name, what, mix_error() ? ": " : "",
+          mix_error_message());
+  return 1;
+}
+#define CHECK(condition, name)                                                                               \
+  if (!(condition)) return failed(#condition, name)
+
+enum { ROWS = 48, FEATURES = 9, TARGETS = 3, BATCH = 16, EPOCHS = 3, SEED = 11 };
+
+/* ---- models ---- */
+
+typedef struct setting {
+  const char *name;
+  mix_optimizer *(*make)(void);
+  const char *policy; /* NULL: float32 */
+  bool skips;         /* the first steps overflow */
+} setting;
+
+static mix_optimizer *sgd(void) { return mix_sgd(.learning_rate = 0.01); }
+static mix_optimizer *momentum(void) { return mix_sgd(.learning_rate = 0.01, .momentum = 0.9); }
+static mix_optimizer *adam(void) { return mix_adam(.learning_rate = 0.01); }
+static mix_optimizer *rmsprop(void) {
+  return mix_rmsprop(.learning_rate = 0.01, .momentum = 0.5, .centered = true);
+}
+static mix_optimizer *lamb(void) { return mix_lamb(.learning_rate = 0.01); }
+static mix_optimizer *adafactor(void) { return mix_adafactor(.learning_rate = 0.01); }
+static mix_optimizer *muon(void) { return mix_muon(.learning_rate = 0.01); }
+static mix_optimizer *nadam(void) { return mix_nadam(.learning_rate = 0.01); }
+static mix_optimizer *adamw(void) { return mix_adamw(.learning_rate = 0.01, .weight_decay = 0.1); }
+static mix_optimizer *by_norm(void) { return mix_adam(.learning_rate = 0.01, .clipnorm = 0.1); }
+static mix_optimizer *by_global_norm(void) { return mix_adam(.learning_rate = 0.01, .global_clipnorm = 0.1); }
+static mix_optimizer *lamb_global_norm(void) {
+  return mix_lamb(.learning_rate = 0.01, .global_clipnorm = 0.1);
+}
+static mix_optimizer *by_value(void) { return mix_adam(.learning_rate = 0.01, .clipvalue = 0.01); }
+static mix_optimizer *averages(void) {
+  return mix_adam(.learning_rate = 0.01, .use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 3);
+}
+static mix_optimizer *averages_at_end(void) { return mix_sgd(.learning_rate = 0.01, .use_ema = true); }
+static mix_optimizer *accumulates(void) {
+  return mix_adam(.learning_rate = 0.01, .gradient_accumulation_steps = 2);
+}
+static mix_optimizer *accumulates_norm(void) {
+  return mix_adam(.learning_rate = 0.01, .gradient_accumulation_steps = 2, .global_clipnorm = 0.1);
+}
+static mix_optimizer *overflows(void) {
+  return mix_loss_scale_optimizer(mix_adam(.learning_rate = 0.01), .initial_scale = 0x1p40,
+                                  .dynamic_growth_steps = 2);
+}
+static mix_optimizer *overflows_averages(void) {
+  return mix_loss_scale_optimizer(averages(), .initial_scale = 0x1p24, .dynamic_growth_steps = 2);
+}
+
+static const setting settings[] = {
+    {"sgd", sgd},
+    {"momentum", momentum},
+    {"adam", adam},
+    {"rmsprop", rmsprop},
+    {"lamb", lamb},
+    {"adafactor", adafactor},
+    {"muon", muon},
+    {"nadam", nadam},
+    {"adamw", adamw},
+    {"clipnorm", by_norm},
+    {"global_clipnorm", by_global_norm},
+    {"lamb, global_clipnorm", lamb_global_norm},
+    {"clipvalue", by_value},
+    {"averages", averages},
+    {"averages at the end", averages_at_end},
+    {"accumulation", accumulates},
+    {"accumulation, global_clipnorm", accumulates_norm},
+    {"adam, mixed_float16", adam, "mixed_float16"},
+    {"muon, mixed_bfloat16", muon, "mixed_bfloat16"},
+    {"clipnorm, mixed_float16", by_norm, "mixed_float16"},
+    {"overflow", overflows, "mixed_float16", true},
+    {"overflow, averages", overflows_averages, "mixed_float16", true},
+};
+
+static mix_tensor *numbers(int64_t rows, int64_t columns, uint64_t seed) {
+  mix_tensor *key = mix_tensor_from((const int64_t[]){(int64_t)seed, 1}, MIX_INT64, MIX_SHAPE(2));
+  return mix_stateless_normal(key, MIX_SHAPE(rows, columns), MIX_FLOAT32);
+}
+
+/* One kernel has a constraint, so that it has an owner; the others are divided by rows where they can be. */
+static mix_model *new_model(const setting *s) {
+  mix_set_seed(SEED);
+  mix_set_global_policy(s->policy ? s->policy : "float32");
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(FEATURES));
+  mix_tensor *x = mix_call(mix_dense(20, .activation = "relu"), inputs);
+  x = mix_call(mix_dense(7, .activation = "tanh", .kernel_constraint = mix_constraint_new("max_norm")), x);
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(TARGETS, .dtype = "float32"), x));
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = s->make());
+  return model;
+}
+
+static mix_history *fit(mix_model *model, int64_t epochs, int64_t steps, mix_callback *callback) {
+  return mix_model_fit(model, numbers(ROWS, FEATURES, 1), numbers(ROWS, TARGETS, 2), .batch_size = BATCH,
+                       .epochs = epochs, .steps = steps, .seed = SEED, .verbose = MIX_SILENT,
+                       .callbacks = callback ? mix_list_of(callback) : NULL);
+}
+
+static bool shard(bool on) {
+  return mix_distribution_shard(mix_distribution_current(), on ? MIX_SHARD_OPTIMIZER : MIX_SHARD_NOTHING) ==
+         MIX_OK;
+}
+
+/* ---- values ---- */
+
+typedef struct values {
+  int count;
+  double values[20000];
+} values;
+
+static bool add_values(values *v, mix_list *variables) {
+  for (int i = 0; i < mix_list_count(variables); i++)
+    MIX_SCOPE {
+      mix_tensor *value = mix_variable_true_value(mix_list_get(variables, i));
+      const int64_t size = value ? mix_shape_size(mix_tensor_shape(value)) : 0;
+      if (v->count + size <= (int64_t)(sizeof v->values / sizeof *v->values))
+        mix_tensor_read(value, MIX_FLOAT64, v->values + v->count, size);
+      v->count += (int)size;
+    }
+  return mix_error() == MIX_OK && v->count <= (int)(sizeof v->values / sizeof *v->values);
+}
+
+/* Weights and state, as they are here. */
+static bool read_values(mix_model *model, values *v) {
+  v->count = 0;
+  return add_values(v, mix_layer_weights(mix_model_layer(model))) &&
+         add_values(v, mix_optimizer_variables(mix_model_optimizer(model)));
+}
+
+static bool gather(mix_model *model) {
+  return mix_optimizer_gather_state(mix_model_optimizer(model), MIX_EVERY_RANK) == MIX_OK;
+}
+
+static bool equal(const values *a, const values *b) {
+  return a->count == b->count && a->count > 0 &&
+         !memcmp(a->values, b->values, sizeof *a->values * (size_t)a->count);
+}
+
+static values expected, found;
+
+/* How many bytes of divided variables this rank holds, and all ranks. */
+static void count_bytes(mix_model *model, size_t *own, size_t *all) {
+  mix_list *variables = mix_optimizer_variables(mix_model_optimizer(model));
+  *own = *all = 0;
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    const mix_variable *variable = mix_list_get(variables, i);
+    if (!variable->share) continue;
+    *all += (size_t)mix_shape_size(variable->shape) * mix_dtype_size(variable->dtype);
+    if (variable->share->part) *own += mix_memory_bytes(variable->share->part->memory);
+    *own += mix_memory_bytes(variable->memory);
+  }
+}
+
+static int equal_of(const setting *s) {
+  size_t own, all;
+  mix_model *model = new_model(s);
+  CHECK(shard(false) && fit(model, EPOCHS, 0, NULL) && read_values(model, &expected), s->name);
+  if (s->skips) CHECK(mix_optimizer_skipped_steps(mix_model_optimizer(model)) > 0, s->name);
+  model = new_model(s);
+  CHECK(shard(true) && fit(model, EPOCHS, 0, NULL), s->name);
+  count_bytes(model, &own, &all);
+  CHECK(s->make == sgd ? !all : own < all, s->name);
+  CHECK(gather(model) && read_values(model, &found), s->name);
+  CHECK(equal(&expected, &found), s->name);
+  return 0;
+}
+
+static int all_equal(void) {
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    int code = 1;
+    MIX_SCOPE { code = equal_of(&settings[i]); }
+    if (code) return code;
+  }
+  return 0;
+}
+
+/* ---- steps of one's own ---- */
+
+typedef struct loop {
+  mix_model *model;
+  mix_tensor *x, *y;
+} loop;
+
+static mix_tensor *train(const loop *l, mix_tensor *x, mix_tensor *y) {
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *loss = mix_reduce_mean(mix_square(mix_subtract(mix_model_call(l->model, x, .training = 1), y)),
+                                     MIX_ALL_AXES, false);
+  mix_tape_end(tape);
+  mix_optimizer_minimize(mix_model_optimizer(l->model), loss, tape, mix_model_trainable_variables(l->model));
+  return loss;
+}
+
+static mix_list *step_body(void *context, mix_list *arguments) {
+  return mix_list_of(train(context, mix_list_get(arguments, 0), mix_list_get(arguments, 1)));
+}
+
+/* Each rank has other rows. */
+static mix_tensor *rows_of(int step, int64_t columns, uint64_t seed) {
+  return numbers(4, columns, seed + 10 * (uint64_t)step + 1000 * (uint64_t)rank);
+}
+
+static bool run_loop(const setting *s, bool captured, values *result, mix_plan_report *report) {
+  loop l = {.model = new_model(s)};
+  mix_function *function = mix_function_new(step_body, &l);
+  for (int step = 0; step < 4 && !mix_error(); step++)
+    MIX_SCOPE {
+      mix_tensor *x = rows_of(step, FEATURES, 3), *y = rows_of(step, TARGETS, 4);
+      if (captured)
+        mix_function_call(function, mix_list_of(x, y));
+      else
+        train(&l, x, y);
+    }
+  if (report) mix_function_report(function, report, sizeof *report);
+  return gather(l.model) && read_values(l.model, result);
+}
+
+static int own_loop(bool captured) {
+  static const setting own[] = {{"adam", adam},
+                                {"lamb, global_clipnorm", lamb_global_norm},
+                                {"accumulation", accumulates},
+                                {"overflow", overflows, "mixed_float16", true}};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    MIX_SCOPE {
+      CHECK(shard(false) && run_loop(&own[i], captured, &expected, NULL), own[i].name);
+      CHECK(shard(true) && run_loop(&own[i], captured, &found, NULL), own[i].name);
+      CHECK(equal(&expected, &found), own[i].name);
+    }
+  return 0;
+}
+
+/* The plan's own figures: of Adam two slots for each of the weights. */
+static int memory(void) {
+  static const setting held[] = {{"adam", adam}, {"muon", muon}};
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+    MIX_SCOPE {
+      mix_plan_report whole, divided;
+      CHECK(shard(false) && run_loop(&held[i], true, &expected, &whole), held[i].name);
+      CHECK(shard(true) && run_loop(&held[i], true, &found, &divided), held[i].name);
+      size_t weights = 0, own, all;
+      mix_model *model = new_model(&held[i]);
+      mix_optimizer_build(mix_model_optimizer(model), mix_model_trainable_variables(model));
+      count_bytes(model, &own, &all);
+      mix_list *variables = mix_model_trainable_variables(model);
+      for (int v = 0; v < mix_list_count(variables); v++)
+        weights += sizeof(float) * (size_t)mix_shape_size(mix_variable_shape(mix_list_get(variables, v)));
+      CHECK(whole.variable_bytes >= weights + all, held[i].name);
+      const double share =
+          (double)(divided.variable_bytes - weights) / (double)(whole.variable_bytes - weights);
+      if (share > 1.2 / ranks || own > all * 1.2 / ranks) {
+        fprintf(stderr, "rank %d: %s: %g of the slots\n", rank, held[i].name, share);
+        return 1;
+      }
+    }
+  return 0;
+}
+
+/* ---- checkpoints ---- */
+
+/* Half of a run in one form, and the rest in the other. */
+static int goes_on(const setting *s, const char *folder, bool divided_first) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s_%d", folder, s->name, divided_first);
+  mix_model *model = new_model(s);
+  CHECK(shard(divided_first) && fit(model, 4, 7, mix_backup_and_restore(path)), s->name);
+  model = new_model(s);
+  CHECK(shard(!divided_first) && fit(model, 4, 0, mix_backup_and_restore(path)), s->name);
+  CHECK(gather(model) && read_values(model, &found), s->name);
+  CHECK(equal(&expected, &found), s->name);
+  return 0;
+}
+
+static int checkpoint(const char *folder) {
+  static const setting saved[] = {
+      {"adam", adam}, {"muon", muon}, {"averages", averages}, {"overflow", overflows, "mixed_float16", true}};
+  for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
+    MIX_SCOPE {
+      mix_model *model = new_model(&saved[i]);
+      CHECK(shard(false) && fit(model, 4, 0, NULL) && read_values(model, &expected), saved[i].name);
+      if (goes_on(&saved[i], folder, true) || goes_on(&saved[i], folder, false)) return 1;
+    }
+  return 0;
+}
+
+/* ---- changes of the form ---- */
+
+static int changed(void) {
+  static const setting s = {"adam", adam};
+  mix_model *model = new_model(&s);
+  CHECK(shard(false) && fit(model, 1, 0, NULL) && fit(model, 1, 0, NULL) && fit(model, 1, 0, NULL), "plain");
+  CHECK(read_values(model, &expected), "plain");
+  /* from whole to divided, on in that form, and back */
+  model = new_model(&s);
+  CHECK(fit(model, 1, 0, NULL) && shard(true) && fit(model, 1, 0, NULL), "divided");
+  CHECK(gather(model) && shard(false) && fit(model, 1, 0, NULL) && read_values(model, &found), "back");
+  CHECK(equal(&expected, &found), "back");
+  /* state that rank 0 alone is given counts, also where it was divided before */
+  model = new_model(&s);
+  CHECK(shard(true) && fit(model, 1, 0, NULL), "given");
+  mix_list *state = mix_optimizer_variables(mix_model_optimizer(model));
+  for (int i = 0; !rank && i < mix_list_count(state); i++) {
+    mix_variable *variable = mix_list_get(state, i);
+    if (variable->share) mix_variable_assign(variable, mix_fill(variable->shape, 0.25, variable->dtype));
+  }
+  CHECK(fit(model, 1, 0, NULL) && gather(model) && read_values(model, &expected), "given");
+  model = new_model(&s);
+  CHECK(shard(false) && fit(model, 1, 0, NULL), "given, whole");
+  state = mix_optimizer_variables(mix_model_optimizer(model));
+  for (int i = 0; i < mix_list_count(state); i++) {
+    mix_variable *variable = mix_list_get(state, i);
+    if (variable->shape.rank) mix_variable_assign(variable, mix_fill(variable->shape, 0.25, variable->dtype));
+  }
+  CHECK(fit(model, 1, 0, NULL) && read_values(model, &found), "given, whole");
+  CHECK(equal(&expected, &found), "given");
+  return 0;
+}
+
+/* ---- errors ---- */
+
+static bool has_error(mix_status status, const char *text) {
+  const bool has = mix_error() == status && strstr(mix_error_message(), text);
+  if (!has) fprintf(stderr, "expected '%s', got '%s'\n", text, mix_error_message());
+  mix_error_clear();
+  return has;
+}
+
+static int wrong(void) {
+  static const setting s = {"adam", adam};
+  mix_distribution *all = mix_distribution_current();
+  CHECK(mix_distribution_shard(all, (mix_shard)7) && has_error(MIX_VALUE_ERROR, "no kind 7"), "kind");
+  CHECK(mix_distribution_shard(all, rank == 1 ? MIX_SHARD_OPTIMIZER : MIX_SHARD_NOTHING) &&
+            has_error(MIX_VALUE_ERROR, "rank 1 gives 1, rank 0 gives 0"),
+        "different");
+  mix_model *model = new_model(&s);
+  CHECK(shard(true) && fit(model, 1, 0, NULL), "fit");
+  mix_variable *kernel = mix_list_get(mix_model_trainable_variables(model), 0);
+  mix_variable *slot = mix_optimizer_slot(mix_model_optimizer(model), kernel, "velocity");
+  CHECK(!mix_variable_true_value(slot) && has_error(MIX_RUNTIME_ERROR, "mix_optimizer_gather_state"), "slot");
+  CHECK(mix_optimizer_gather_state(mix_model_optimizer(model), ranks) &&
+            has_error(MIX_VALUE_ERROR, "expected a rank from 0"),
+        "rank");
+  /* one that is stale is no value */
+  CHECK(gather(model) && mix_variable_true_value(slot) && fit(model, 1, 0, NULL), "gathered");
+  CHECK(!mix_variable_true_value(slot) && has_error(MIX_RUNTIME_ERROR, "is divided"), "stale");
+  /* without its ranks the state is nowhere whole */
+  mix_retain(all);
+  mix_set_distribution(NULL);
+  CHECK(mix_optimizer_gather_state(mix_model_optimizer(model), 0) &&
+            has_error(MIX_RUNTIME_ERROR, "another distribution"),
+        "no distribution");
+  CHECK(!fit(model, 1, 0, NULL) && has_error(MIX_RUNTIME_ERROR, "is divided"), "alone");
+  mix_set_distribution(all);
+  mix_release(all);
+  return 0;
+}
+
+int shard_task(int argc, char **argv) {
+  rank = mix_distribution_rank(mix_distribution_current());
+  ranks = mix_distribution_size(mix_distribution_current());
+  const char *task = argc > 0 ? argv[0] : "";
+  if (!strcmp(task, "equal")) return all_equal();
+  if (!strcmp(task, "eager")) return own_loop(false) || own_loop(true);
+  if (!strcmp(task, "memory")) return memory();
+  if (!strcmp(task, "checkpoint") && argc == 2) return checkpoint(argv[1]);
+  if (!strcmp(task, "changed")) return changed();
+  if (!strcmp(task, "wrong")) return wrong();
+  return failed("unknown task", task);
+}
