@@ -102,9 +102,9 @@ static bool share_checked(mix_node *node, mix_shape *own) {
   const mix_share_attributes *a = node->attributes;
   if (a->ranks < 1 || a->rank < 0 || a->rank >= a->ranks || a->owner < MIX_BY_ROWS || a->owner >= a->ranks)
     return mix_rule_fail(node, "the owner or the rank is not one of the ranks");
-  if (a->owner == MIX_BY_ROWS && (!a->shape.rank || a->shape.dims[0] < a->ranks))
-    return mix_rule_fail(node, "there are fewer rows than ranks");
   const mix_division division = mix_division_of(a->shape, a->owner);
+  if (a->owner == MIX_BY_ROWS && (!a->shape.rank || !mix_division_reaches(&division, a->ranks)))
+    return mix_rule_fail(node, "there are too few rows for so many ranks");
   *own = mix_share_shape(a->shape, &division, a->rank, a->ranks);
   return true;
 }

@@ -51,7 +51,8 @@ static bool clips_by_norm(const mix_optimizer *optimizer) {
 static bool has_rows(const mix_optimizer *optimizer, const mix_variable *variable, int ranks) {
   if (mix_optimizer_idle_changes(optimizer) & MIX_IDLE_DENSE || variable->constraint) return false;
   if (optimizer->options.common.gradient_accumulation_steps && clips_by_norm(optimizer)) return false;
-  return variable->shape.rank && variable->shape.dims[0] >= ranks;
+  const mix_division division = mix_division_of(variable->shape, MIX_BY_ROWS);
+  return variable->shape.rank && mix_division_reaches(&division, ranks);
 }
 
 /* From shapes alone, so that all ranks choose the same: first what is divided by rows, then the largest

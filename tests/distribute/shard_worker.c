@@ -34,6 +34,7 @@ typedef struct setting {
   mix_optimizer *(*make)(void);
   const char *policy; /* NULL: float32 */
   bool skips;         /* the first steps overflow */
+  bool free;          /* without the constraint */
 } setting;
 
 static mix_optimizer *sgd(void) { return mix_sgd(.learning_rate = 0.01); }
@@ -64,7 +65,7 @@ static mix_optimizer *accumulates_norm(void) {
   return mix_adam(.learning_rate = 0.01, .gradient_accumulation_steps = 2, .global_clipnorm = 0.1);
 }
 static mix_optimizer *overflows(void) {
-  return mix_loss_scale_optimizer(mix_adam(.learning_rate = 0.01), .initial_scale = 0x1p40,
+  return mix_loss_scale_optimizer(mix_adam(.learning_rate = 0.01), .initial_scale = 0x1p22,
                                   .dynamic_growth_steps = 2);
 }
 static mix_optimizer *overflows_averages(void) {
@@ -107,7 +108,8 @@ static mix_model *new_model(const setting *s) {
   mix_set_global_policy(s->policy ? s->policy : "float32");
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(FEATURES));
   mix_tensor *x = mix_call(mix_dense(20, .activation = "relu"), inputs);
-  x = mix_call(mix_dense(7, .activation = "tanh", .kernel_constraint = mix_constraint_new("max_norm")), x);
+  mix_constraint *constraint = s->free ? NULL : mix_constraint_new("max_norm");
+  x = mix_call(mix_dense(7, .activation = "tanh", .kernel_constraint = constraint), x);
   mix_model *model = mix_model_new(inputs, mix_call(mix_dense(TARGETS, .dtype = "float32"), x));
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = s->make());
   return model;
@@ -155,8 +157,14 @@ static bool gather(mix_model *model) {
 }
 
 static bool equal(const values *a, const values *b) {
-  return a->count == b->count && a->count > 0 &&
-         !memcmp(a->values, b->values, sizeof *a->values * (size_t)a->count);
+  if (a->count != b->count || !a->count) return false;
+  for (int i = 0; i < a->count; i++)
+    if (memcmp(&a->values[i], &b->values[i], sizeof *a->values)) {
+      fprintf(stderr, "value %d of %d: %.9g without, %.9g divided\n", i, a->count, a->values[i],
+              b->values[i]);
+      return false;
+    }
+  return true;
 }
 
 static values expected, found;
@@ -178,11 +186,12 @@ static int equal_of(const setting *s) {
   size_t own, all;
   mix_model *model = new_model(s);
   CHECK(shard(false) && fit(model, EPOCHS, 0, NULL) && read_values(model, &expected), s->name);
-  if (s->skips) CHECK(mix_optimizer_skipped_steps(mix_model_optimizer(model)) > 0, s->name);
+  const int64_t skipped = mix_optimizer_skipped_steps(mix_model_optimizer(model));
+  CHECK(s->skips ? skipped > 0 && skipped < EPOCHS * ROWS / BATCH : !skipped, s->name);
   model = new_model(s);
   CHECK(shard(true) && fit(model, EPOCHS, 0, NULL), s->name);
   count_bytes(model, &own, &all);
-  CHECK(s->make == sgd ? !all : own < all, s->name);
+  CHECK(s->make == sgd || own < all, s->name);
   CHECK(gather(model) && read_values(model, &found), s->name);
   CHECK(equal(&expected, &found), s->name);
   return 0;
@@ -251,9 +260,10 @@ static int own_loop(bool captured) {
   return 0;
 }
 
-/* The plan's own figures: of Adam two slots for each of the weights. */
+/* The plan's own figures: of Adam two slots for each of the weights. Muon's kernels stay whole, and the
+ * largest has 0.49 of all elements. */
 static int memory(void) {
-  static const setting held[] = {{"adam", adam}, {"muon", muon}};
+  static const setting held[] = {{"adam", adam, .free = true}, {"muon", muon, .free = true}};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++)
     MIX_SCOPE {
       mix_plan_report whole, divided;
@@ -269,7 +279,8 @@ static int memory(void) {
       CHECK(whole.variable_bytes >= weights + all, held[i].name);
       const double share =
           (double)(divided.variable_bytes - weights) / (double)(whole.variable_bytes - weights);
-      if (share > 1.2 / ranks || own > all * 1.2 / ranks) {
+      const double limit = held[i].make == muon ? 0.6 : 1.2 / ranks;
+      if (share > limit || (double)own > limit * (double)all) {
         fprintf(stderr, "rank %d: %s: %g of the slots\n", rank, held[i].name, share);
         return 1;
       }
