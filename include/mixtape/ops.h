@@ -17,16 +17,17 @@ typedef struct mix_axes {
   int axis[MIX_MAX_RANK];
 } mix_axes;
 #ifndef __cplusplus
-#define MIX_AXES(...)                                                                                       \
+#define MIX_AXES(...)                                                                                        \
   ((mix_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 #define MIX_ALL_AXES ((mix_axes){.count = 0})
 #endif
 
 /* ---- element-wise, one operand: floating dtypes; negative, abs, sign and square also take integers ---- */
-#define MIX_UNARY_OPS(X)                                                                                    \
-  X(negative) X(abs) X(sign) X(floor) X(ceil) X(round) /* half to even */ X(sqrt) X(rsqrt)                  \
-  X(square) X(reciprocal) X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tanh) X(sigmoid)                  \
-  X(erf) X(erfc) X(relu) X(relu6) X(elu) X(selu) X(softplus) X(softsign)
+#define MIX_UNARY_OPS(X)                                                                                     \
+  X(negative)                                                                                                \
+  X(abs) X(sign) X(floor) X(ceil) X(round) /* half to even */ X(sqrt) X(rsqrt) X(square) X(reciprocal)       \
+      X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(erfc) X(relu) X(relu6)       \
+          X(elu) X(selu) X(softplus) X(softsign)
 #define MIX_DECLARE_UNARY(name) MIX_API mix_tensor *mix_##name(mix_tensor *x);
 MIX_UNARY_OPS(MIX_DECLARE_UNARY)
 #undef MIX_DECLARE_UNARY
@@ -40,9 +41,10 @@ MIX_API mix_tensor *mix_is_nan(mix_tensor *x);
 MIX_API mix_tensor *mix_logical_not(mix_tensor *x);
 
 /* ---- element-wise, two operands of one dtype ---- */
-#define MIX_BINARY_OPS(X)                                                                                   \
-  X(add) X(subtract) X(multiply) X(divide) /* floating */ X(floor_divide) X(floor_mod) X(power)             \
-  X(maximum) X(minimum) X(squared_difference)
+#define MIX_BINARY_OPS(X)                                                                                    \
+  X(add)                                                                                                     \
+  X(subtract) X(multiply) X(divide) /* floating */ X(floor_divide) X(floor_mod) X(power) X(maximum)          \
+      X(minimum) X(squared_difference)
 /* bool result */
 #define MIX_COMPARE_OPS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
 #define MIX_LOGICAL_OPS(X) X(logical_and) X(logical_or) /* bool operands and result */
@@ -50,6 +52,12 @@ MIX_API mix_tensor *mix_logical_not(mix_tensor *x);
 MIX_BINARY_OPS(MIX_DECLARE_BINARY)
 MIX_COMPARE_OPS(MIX_DECLARE_BINARY)
 MIX_LOGICAL_OPS(MIX_DECLARE_BINARY)
+/* The angle of the point (b, a), from -pi to pi. Floating dtypes. */
+MIX_API mix_tensor *mix_atan2(mix_tensor *a, mix_tensor *b);
+/* Of integers: the bits of a and b; a times 2^b, and a / 2^b rounded down. A shift takes b as 0 below 0 and
+ * as 63 above 63. They have no gradient. */
+#define MIX_BITWISE_OPS(X) X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right)
+MIX_BITWISE_OPS(MIX_DECLARE_BINARY)
 #undef MIX_DECLARE_BINARY
 /* The sum of `count` >= 1 tensors of one shape and dtype (TensorFlow's AddN). */
 MIX_API mix_tensor *mix_add_n(int count, mix_tensor *const *tensors);
@@ -156,6 +164,28 @@ MIX_API mix_tensor *mix_softmax_cross_entropy(mix_tensor *labels, mix_tensor *lo
 /* labels (...) of an integer dtype, logits (..., classes) -> losses (...). A label outside [0, classes) is
  * an error at run time. */
 MIX_API mix_tensor *mix_sparse_softmax_cross_entropy(mix_tensor *labels, mix_tensor *logits);
+
+/* ---- order, sums along an axis, Fourier transforms ---- */
+/* The int32 places of the elements along an axis, from the smallest to the largest element, or the other way
+ * round; equal ones stay in their order. NaN counts as largest. x: any real dtype or bool. No gradient. */
+MIX_API mix_tensor *mix_argsort(mix_tensor *x, int axis, bool descending);
+/* The elements in that order. The gradient goes back to their places. */
+MIX_API mix_tensor *mix_sort(mix_tensor *x, int axis, bool descending);
+/* The k largest elements along the last axis, from the largest to the smallest, and their int32 places: a
+ * list of two tensors (..., k). Of equal ones the first comes first. ValueError if k is negative or above the
+ * size of the axis. */
+MIX_API mix_list *mix_top_k(mix_tensor *x, int64_t k);
+/* x[..., indices[i], ...] along an axis for each other place of x: x (..., n, ...), integer indices
+ * (..., m, ...) of x's rank, whose other axes have x's sizes, all known. An index outside [0, n) is an error
+ * at run time, or the gradient of another place. */
+MIX_API mix_tensor *mix_take_along_axis(mix_tensor *x, mix_tensor *indices, int axis);
+/* The sum or the product of all elements up to each one along an axis of known size, in the order of the
+ * axis and in x's dtype; in float32 for 16 bits, rounded at the end. Number dtypes. */
+MIX_API mix_tensor *mix_cumulative_sum(mix_tensor *x, int axis);
+MIX_API mix_tensor *mix_cumulative_product(mix_tensor *x, int axis);
+/* The discrete Fourier transform along the last axis: real and imaginary parts (..., n), float32 or float64,
+ * -> a list of both (..., n). Of the inverse each is divided by n. O(n log n) for n of small factors. */
+MIX_API mix_list *mix_fft(mix_tensor *real, mix_tensor *imaginary, bool inverse);
 
 /* ---- gather, one_hot, shapes ---- */
 /* The slices of params along `axis` at integer indices: params[..., indices, ...]. An index out of range

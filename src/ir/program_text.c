@@ -248,6 +248,7 @@ static bool alike(mix_dtype a, mix_dtype b) {
 static bool check_instruction(const mix_program *program, int i, char *problem, size_t size) {
   static const char kinds[MIX_OPCODE_COUNT] = {
 #define KIND_S 1
+#define KIND_I 1
 #define KIND_B 2
 #define KIND_L 2
 #define KIND_C 3

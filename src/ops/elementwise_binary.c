@@ -76,6 +76,14 @@ static void squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
   set_gradients(node, da, mix_negative(da), input_gradients);
 }
 
+/* da = dy b / (a^2 + b^2); db = -dy a / (a^2 + b^2). */
+static void atan2_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
+  mix_tensor *a = a_of(node), *b = b_of(node);
+  mix_tensor *inverse = mix_divide(output_gradients[0], mix_add(mix_square(b), mix_square(a)));
+  set_gradients(node, mix_multiply(b, inverse), mix_multiply(mix_negative(a), inverse), input_gradients);
+}
+
 /* name, TensorFlow's name, signature, dtypes, opcode, gradient */
 #define BINARY(X)                                                                                            \
   X(add, "AddV2", "T,T->T", "number", ADD, add_gradient)                                                     \
@@ -96,7 +104,13 @@ static void squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
   X(greater, "Greater", "T,T->b", "number", GREATER, NULL)                                                   \
   X(greater_equal, "GreaterEqual", "T,T->b", "number", GREATER_EQUAL, NULL)                                  \
   X(logical_and, "LogicalAnd", "b,b->b", "", LOGICAL_AND, NULL)                                              \
-  X(logical_or, "LogicalOr", "b,b->b", "", LOGICAL_OR, NULL)
+  X(logical_or, "LogicalOr", "b,b->b", "", LOGICAL_OR, NULL)                                                 \
+  X(atan2, "Atan2", "T,T->T", "float", ATAN2, atan2_gradient)                                                \
+  X(bitwise_and, "BitwiseAnd", "T,T->T", "int", BITWISE_AND, NULL)                                           \
+  X(bitwise_or, "BitwiseOr", "T,T->T", "int", BITWISE_OR, NULL)                                              \
+  X(bitwise_xor, "BitwiseXor", "T,T->T", "int", BITWISE_XOR, NULL)                                           \
+  X(shift_left, "LeftShift", "T,T->T", "int", SHIFT_LEFT, NULL)                                              \
+  X(shift_right, "RightShift", "T,T->T", "int", SHIFT_RIGHT, NULL)
 
 #define OP(called, tf, letters, dtypes, code, rule)                                                          \
   const mix_op mix_op_##called = {                                                                           \

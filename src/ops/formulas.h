@@ -66,6 +66,7 @@ static inline double mix_clip_of(double x, double low, double high) {
   X(MAXIMUM, a != a || a > b ? a : b)                                                                        \
   X(MINIMUM, a != a || a < b ? a : b)                                                                        \
   X(SQUARED_DIFFERENCE, (a - b) * (a - b))                                                                   \
+  X(ATAN2, atan2(a, b))                                                                                      \
   X(RELU_GRAD, b > 0 ? a : a * 0)                                                                            \
   X(RELU6_GRAD, b > 0 && b < 6 ? a : a * 0)                                                                  \
   X(LEAKY_RELU_GRAD, b > 0 ? a : alpha * a)                                                                  \
@@ -97,12 +98,20 @@ static inline double mix_clip_of(double x, double low, double high) {
   X(RELU, a < 0 ? 0 : a)                                                                                     \
   X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)
 
+/* No shift is by more than 63 places. */
+static inline int mix_shift_places(int64_t b) { return b < 0 ? 0 : b > 63 ? 63 : (int)b; }
+
 #define MIX_INTEGER_BINARY(X)                                                                                \
   X(ADD, (uint64_t)a + (uint64_t)b)                                                                          \
   X(SUBTRACT, (uint64_t)a - (uint64_t)b)                                                                     \
   X(MULTIPLY, (uint64_t)a *(uint64_t)b)                                                                      \
   X(MAXIMUM, a > b ? a : b)                                                                                  \
   X(MINIMUM, a < b ? a : b)                                                                                  \
+  X(BITWISE_AND, a &b)                                                                                       \
+  X(BITWISE_OR, a | b)                                                                                       \
+  X(BITWISE_XOR, a ^ b)                                                                                      \
+  X(SHIFT_LEFT, (uint64_t)a << mix_shift_places(b))                                                          \
+  X(SHIFT_RIGHT, a >> mix_shift_places(b))                                                                   \
   X(SQUARED_DIFFERENCE, ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))                           \
   X(RELU_GRAD, b > 0 ? a : 0)                                                                                \
   X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)

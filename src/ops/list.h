@@ -5,9 +5,9 @@
 /* clang-format off */
 
 /* X(name, opcode, operands, kind of the result, cost): the element-wise ops, in the order of their opcodes.
- * Kind: S same as the operands, B bool, L bool of bools, C another dtype, R bfloat16 of float32 and two
- * int64. Cost of an element on the CPU: 1 a simple instruction, 8 a polynomial on vectors, 100 a function of
- * the C library.
+ * Kind: S same as the operands, I the same of integers alone, B bool, L bool of bools, C another dtype, R
+ * bfloat16 of float32 and two int64. Cost of an element on the CPU: 1 a simple instruction, 8 a polynomial on
+ * vectors, 100 a function of the C library.
  * Maximum and minimum: a NaN operand gives NaN. Gradients have TensorFlow's order of operands. select: bool,
  * then two of the result's dtype. leaky_relu has the immediate alpha, stochastic_round
  * its stream. */
@@ -38,6 +38,9 @@
   X(less, LESS, 2, B, 1)                             X(less_equal, LESS_EQUAL, 2, B, 1)                      \
   X(greater, GREATER, 2, B, 1)                       X(greater_equal, GREATER_EQUAL, 2, B, 1)                \
   X(logical_and, LOGICAL_AND, 2, L, 1)               X(logical_or, LOGICAL_OR, 2, L, 1)                      \
+  X(atan2, ATAN2, 2, S, 100)                         X(bitwise_and, BITWISE_AND, 2, I, 1)                    \
+  X(bitwise_or, BITWISE_OR, 2, I, 1)                 X(bitwise_xor, BITWISE_XOR, 2, I, 1)                    \
+  X(shift_left, SHIFT_LEFT, 2, I, 1)                 X(shift_right, SHIFT_RIGHT, 2, I, 1)                    \
   /* (dy, x) */                                                                                              \
   X(relu_grad, RELU_GRAD, 2, S, 1)                   X(relu6_grad, RELU6_GRAD, 2, S, 1)                      \
   X(leaky_relu_grad, LEAKY_RELU_GRAD, 2, S, 1)       X(softplus_grad, SOFTPLUS_GRAD, 2, S, 8)                \
@@ -103,6 +106,8 @@
   X(depthwise_conv_input_gradient, conv_input_gradient, conv, conv)                                          \
   X(depthwise_conv_kernel_gradient, conv_kernel_gradient, conv, conv)                                        \
   /* indices and shapes */                                                                                   \
+  X(argsort, argsort, argsort, none)                                                                         \
+  X(fourier, fourier, fourier, none)                                                                         \
   X(gather, gather, gather, none)                                                                            \
   X(segment_sum, segment_sum, segment_sum, none)                                                             \
   X(rows, segment_sum, segment_sum, none)                                                                    \

@@ -118,6 +118,14 @@ typedef struct mix_conv_attributes {
 /* Cross-entropies of (logits, labels) have two results: losses (...), and d loss / d logits (..., classes),
  * TensorFlow's "backprop". */
 
+/* argsort: x (..., n) -> int32 places along the last axis, equal elements in their order. */
+typedef struct mix_argsort_attributes {
+  bool descending;
+} mix_argsort_attributes;
+/* fourier: (real, imaginary) (..., n) -> both of sum x[k] exp(-2 pi i j k / n), `inverse`: exp(2 pi ...). */
+typedef struct mix_fourier_attributes {
+  bool inverse;
+} mix_fourier_attributes;
 /* gather: (params, indices), mix_axis_attributes. */
 /* segment_sum: (updates, indices) -> (rows, ...): adds updates to rows of zeros, in the order of the updates.
  * The gradient of gather along axis 0. rows: the same with the layout "rows": operands 0 and 1 are its values

@@ -192,6 +192,7 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_FLOOR_DIVIDE: return unary(o, "floor", divide(o, a, b));
   case MIX_OPCODE_FLOOR_MOD: return floor_mod(o);
   case MIX_OPCODE_POWER: return binary(o, "power", a, b);
+  case MIX_OPCODE_ATAN2: return binary(o, "atan2", a, b);
   case MIX_OPCODE_MAXIMUM: return binary(o, "maximum", a, b);
   case MIX_OPCODE_MINIMUM: return binary(o, "minimum", a, b);
   case MIX_OPCODE_SQUARED_DIFFERENCE: return square(o, subtract(o, a, b));
@@ -261,6 +262,11 @@ static mix_hlo integer_power(const operands *o) {
   return mix_hlo_select(w, negative, zero, power);
 }
 
+/* By 0 places for a negative number; by all of them, StableHLO's sign or 0 is ours. */
+static mix_hlo shift(const operands *o, const char *op) {
+  return binary(o, op, o->a, binary(o, "maximum", o->b, number(o, 0)));
+}
+
 static mix_hlo integer(const operands *o, mix_opcode opcode) {
   switch (opcode) {
   case MIX_OPCODE_FLOOR:
@@ -273,6 +279,12 @@ static mix_hlo integer(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_FLOOR_DIVIDE: return integer_division(o, false);
   case MIX_OPCODE_FLOOR_MOD: return integer_division(o, true);
   case MIX_OPCODE_POWER: return integer_power(o);
+  case MIX_OPCODE_BITWISE_AND: return binary(o, "and", o->a, o->b);
+  case MIX_OPCODE_BITWISE_OR: return binary(o, "or", o->a, o->b);
+  case MIX_OPCODE_BITWISE_XOR: return binary(o, "xor", o->a, o->b);
+  case MIX_OPCODE_SHIFT_LEFT: return shift(o, "shift_left");
+  case MIX_OPCODE_SHIFT_RIGHT:
+    return shift(o, o->a.dtype == MIX_UINT8 ? "shift_right_logical" : "shift_right_arithmetic");
   default: return formula(o, opcode);
   }
 }

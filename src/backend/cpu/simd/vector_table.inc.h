@@ -3,6 +3,7 @@
 #define INSTRUCTION_S(name, code) [MIX_OPCODE_##code] = tile_##name,
 #define INSTRUCTION_B INSTRUCTION_S
 #define INSTRUCTION_R INSTRUCTION_S
+#define INSTRUCTION_I(name, code) /* of integers */
 #define INSTRUCTION_L(name, code) /* of bools */
 #define INSTRUCTION_C(name, code) /* casts are identities of float tiles */
 #define INSTRUCTION(name, code, operands, kind, ...) INSTRUCTION_##kind(name, code)

@@ -94,6 +94,8 @@ static bool give_named(mix_operands *o, const char *parameters, const json_t *na
     } else if (tf && (twice || (strcmp(name, "name") && !json_is_null(value)))) {
       return mix_operation_fail(o, MIX_TYPE_ERROR, "its argument '%.60s' is %s", name,
                                 twice ? "given twice" : "not supported");
+    } else if (!tf && place < 0 && o->operation->any_names) {
+      if (!mix_json_set(o->values, name, json_incref(value))) return false;
     } else if (!tf) {
       return mix_operation_fail(o, MIX_TYPE_ERROR,
                                 "the call of the Keras operation %s has %s operand '%.60s'",

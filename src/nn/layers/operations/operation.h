@@ -23,6 +23,8 @@ typedef struct mix_operation {
   const char *operands; /* of the call, in order; of TensorFlow the first argument */
   const char *options;  /* of the config; of TensorFlow all other arguments */
   bool takes_list;      /* the first operand is a list of tensors */
+  bool bare;            /* `build` reads the first operand by itself, and has NULL for x */
+  bool any_names;       /* named operands of any name, beside those of `operands` */
   bool takes_several;   /* the operands are any number of tensors, which `join` takes too */
   mix_operand_rule rule;
   /* One of these. x is the first operand, in the rule's dtype where that is one for single operands. */
@@ -100,10 +102,31 @@ mix_tensor *mix_operand_like(const mix_operands *o, const char *name, const mix_
 bool mix_operands_promoted(const mix_operands *o, int count, const char *const *names, mix_tensor **tensors);
 /* The same for the first and the second. */
 bool mix_operand_pair(const mix_operands *o, mix_tensor **pair);
-/* The first operand as a list of tensors in one dtype. */
+/* A list of tensors, in one dtype by the operation's rule; and that of the first operand. */
+mix_list *mix_operand_listed(const mix_operands *o, const char *name);
 mix_list *mix_operand_list(const mix_operands *o);
 /* Casts what is not floating-point to the default dtype. */
 mix_tensor *mix_operand_floating(mix_tensor *x);
+static inline int mix_operand_rank(const mix_tensor *x) { return mix_tensor_shape(x).rank; }
+static inline int64_t mix_operand_size(const mix_tensor *x, int axis) {
+  return mix_tensor_shape(x).dims[axis];
+}
+static inline mix_tensor *mix_flattened(mix_tensor *x) { return mix_reshape(x, MIX_SHAPE(MIX_UNKNOWN)); }
+
+/* shapes.c: x with the order along an axis turned round. */
+mix_tensor *mix_flipped(mix_tensor *x, int axis);
+/* x with an axis, counted from the front, at another place. */
+mix_tensor *mix_axis_moved(mix_tensor *x, int from, int to);
+
+/* neural.c: patches of images with a known width, from the top left corner on. */
+typedef struct mix_patches {
+  int64_t rows, columns, height, width; /* how many, and their size */
+  int64_t image_width, stride[2], dilation[2];
+} mix_patches;
+/* The place of each element among the pixels of an image, int64 (rows, columns, height, width). */
+mix_tensor *mix_patch_places(const mix_patches *patches);
+/* (batch, image height, image width, channels) -> (batch, rows, columns, height, width, channels). */
+mix_tensor *mix_image_patches(mix_tensor *x, const mix_patches *patches);
 
 /* ---- the tables, each ended by a row without a name ---- */
 
@@ -147,11 +170,19 @@ void mix_keras_operation_finalize(mix_layer *layer);
 #define MIX_TF_OPERATION(function, operand, option_names, ...)                                               \
   { .name = function, .operands = operand, .options = option_names, .rule = MIX_OPERANDS_ALIKE, __VA_ARGS__ }
 
-extern const mix_keras_operation mix_keras_elementwise_operations[], mix_keras_reduction_operations[],
-    mix_keras_shape_operations[], mix_keras_index_operations[], mix_keras_product_operations[],
-    mix_keras_nn_operations[];
-extern const mix_operation mix_tf_elementwise_operations[], mix_tf_reduction_operations[],
-    mix_tf_shape_operations[], mix_tf_index_operations[], mix_tf_product_operations[], mix_tf_nn_operations[];
+/* X(family): one of the tables mix_keras_FAMILY_operations, and mix_tf_FAMILY_operations. */
+#define MIX_KERAS_FAMILIES(X)                                                                                \
+  X(elementwise)                                                                                             \
+  X(function)                                                                                                \
+  X(reduction) X(statistic) X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(nn)  \
+      X(neural) X(signal) X(image) X(warp)
+#define MIX_TF_FAMILIES(X) X(elementwise) X(reduction) X(shape) X(index) X(product) X(nn)
+#define MIX_DECLARE_FAMILY(family) extern const mix_keras_operation mix_keras_##family##_operations[];
+MIX_KERAS_FAMILIES(MIX_DECLARE_FAMILY)
+#undef MIX_DECLARE_FAMILY
+#define MIX_DECLARE_FAMILY(family) extern const mix_operation mix_tf_##family##_operations[];
+MIX_TF_FAMILIES(MIX_DECLARE_FAMILY)
+#undef MIX_DECLARE_FAMILY
 
 /* The operation of that class; NULL: there is none. */
 const mix_keras_operation *mix_keras_operation_named(const char *class_name);

@@ -35,8 +35,8 @@ static mix_list *run(const mix_operands *o) {
     mix_list *list = mix_operand_list(o);
     return list ? mix_one_result(operation->join(o, list)) : NULL;
   }
-  mix_tensor *x = first_operand(o);
-  if (!x) return NULL;
+  mix_tensor *x = operation->bare ? NULL : first_operand(o);
+  if (!x && !operation->bare) return NULL;
   return operation->results ? operation->results(o, x) : mix_one_result(compute(o, x));
 }
 

@@ -6,9 +6,9 @@
 
 enum { MAX_PARTS = 1024, MAX_PAD = 1 << 24 }; /* each part is a node of the graph */
 
-static int rank_of(const mix_tensor *x) { return mix_tensor_shape(x).rank; }
-static int64_t size_along(const mix_tensor *x, int axis) { return mix_tensor_shape(x).dims[axis]; }
-static mix_tensor *flattened(mix_tensor *x) { return mix_reshape(x, MIX_SHAPE(MIX_UNKNOWN)); }
+static int rank_of(const mix_tensor *x) { return mix_operand_rank(x); }
+static int64_t size_along(const mix_tensor *x, int axis) { return mix_operand_size(x, axis); }
+static mix_tensor *flattened(mix_tensor *x) { return mix_flattened(x); }
 
 /* ---- other shapes of the same elements ---- */
 
@@ -104,12 +104,43 @@ static mix_tensor *stack(const mix_operands *o, mix_list *list) {
   return axis < 0 ? NULL : mix_layer_stack(list, axis);
 }
 
+static mix_tensor *append(const mix_operands *o, mix_tensor *x) {
+  static const char *const names[] = {"x1", "x2"};
+  mix_tensor *pair[2];
+  if (!mix_operands_promoted(o, 2, names, pair)) return NULL;
+  const bool whole = !mix_operand_json(o, "axis");
+  const int axis = whole ? 0 : mix_operand_axis(o, "axis", rank_of(pair[0]));
+  for (int i = 0; whole && i < 2; i++) pair[i] = flattened(pair[i]);
+  return axis < 0 ? NULL : mix_concat(2, pair, axis);
+}
+
+/* Along an axis of tensors that have at least that many axes. */
+static mix_tensor *stack_along(mix_list *list, int axis) {
+  mix_list *wide = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(list) && !mix_failed(); i++) {
+    mix_tensor *x = mix_list_get(list, i);
+    if (axis != 1 && rank_of(x) < 2) x = mix_expand_dims(rank_of(x) ? x : mix_reshape(x, MIX_SHAPE(1)), 0);
+    if (axis == 2 && rank_of(x) < 3) x = mix_expand_dims(x, 2);
+    mix_list_append(wide, x);
+  }
+  return mix_failed() ? NULL : mix_layer_concat(wide, axis);
+}
+static mix_tensor *vstack(const mix_operands *o, mix_list *list) { return stack_along(list, 0); }
+static mix_tensor *dstack(const mix_operands *o, mix_list *list) { return stack_along(list, 2); }
+static mix_tensor *hstack(const mix_operands *o, mix_list *list) {
+  return rank_of(mix_list_get(list, 0)) > 1 ? stack_along(list, 1) : mix_layer_concat(list, 0);
+}
+
 /* -1 with the error recorded. */
+static int known_axis(const mix_operands *o, const mix_tensor *x, int axis) {
+  if (axis >= 0 && axis < rank_of(x) && size_along(x, axis) != MIX_UNKNOWN) return axis;
+  if (!mix_failed())
+    mix_operation_fail(o, MIX_UNSUPPORTED, "axis %d of %s is split; supported is one whose size is known",
+                       axis, MIX_SHAPE_TEXT(mix_tensor_shape(x)));
+  return -1;
+}
 static int axis_of_known_size(const mix_operands *o, const mix_tensor *x) {
-  const int axis = mix_operand_axis(o, "axis", rank_of(x));
-  if (axis >= 0 && size_along(x, axis) == MIX_UNKNOWN)
-    return mix_operand_refused(o, MIX_UNSUPPORTED, "axis", "one whose size is known"), -1;
-  return axis;
+  return known_axis(o, x, mix_operand_axis(o, "axis", rank_of(x)));
 }
 
 /* Sizes of parts, of which one may be -1, become their ends. */
@@ -139,9 +170,8 @@ static int even_ends(const mix_operands *o, int axis, int64_t size, int64_t *end
 }
 
 /* Into as many parts, at indices, or of TensorFlow into sizes. */
-static mix_list *split(const mix_operands *o, mix_tensor *x) {
+static mix_list *split_along(const mix_operands *o, mix_tensor *x, int axis) {
   int64_t ends[MAX_PARTS + 1], begin = 0;
-  const int axis = axis_of_known_size(o, x);
   if (axis < 0) return NULL;
   const int64_t size = size_along(x, axis);
   const bool listed = json_is_array(mix_operand_json(o, o->second)), tf = mix_operands_of_tf(o);
@@ -156,6 +186,36 @@ static mix_list *split(const mix_operands *o, mix_tensor *x) {
     mix_list_append(parts, mix_layer_range(x, axis, begin, ends[i] - begin, 1));
   }
   return parts;
+}
+
+static mix_list *split(const mix_operands *o, mix_tensor *x) {
+  return split_along(o, x, axis_of_known_size(o, x));
+}
+static mix_list *vsplit(const mix_operands *o, mix_tensor *x) {
+  return split_along(o, x, known_axis(o, x, 0));
+}
+static mix_list *hsplit(const mix_operands *o, mix_tensor *x) {
+  return split_along(o, x, known_axis(o, x, rank_of(x) > 1));
+}
+static mix_list *dsplit(const mix_operands *o, mix_tensor *x) {
+  return split_along(o, x, known_axis(o, x, 2));
+}
+
+/* Parts of equal size, of which the first have one item more. */
+static mix_list *array_split(const mix_operands *o, mix_tensor *x) {
+  const int axis = axis_of_known_size(o, x);
+  const int64_t parts = mix_operand_integer(o, o->second);
+  if (axis < 0 || mix_failed()) return NULL;
+  if (parts < 1 || parts > MAX_PARTS)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, o->second, "1 to 1024 parts");
+  const int64_t size = size_along(x, axis);
+  mix_list *list = mix_list_new(0, NULL);
+  for (int64_t i = 0, begin = 0; i < parts && !mix_failed(); i++) {
+    const int64_t count = size / parts + (i < size % parts);
+    mix_list_append(list, mix_layer_range(x, axis, begin, count, 1));
+    begin += count;
+  }
+  return list;
 }
 
 static mix_list *unstack(const mix_operands *o, mix_tensor *x) {
@@ -210,14 +270,36 @@ static mix_tensor *tile(const mix_operands *o, mix_tensor *x) {
 
 /* ---- other orders along an axis ---- */
 
+mix_tensor *mix_flipped(mix_tensor *x, int axis) {
+  const int64_t size = size_along(x, axis); /* of shapes alone where it is unknown */
+  return size > 1 ? mix_layer_range(x, axis, size - 1, size, -1) : x;
+}
 static mix_tensor *flip(const mix_operands *o, mix_tensor *x) {
   mix_axes axes = mix_operand_axes(o, "axis", rank_of(x));
   if (!mix_operand_json(o, "axis"))
     for (; axes.count < rank_of(x); axes.count++) axes.axis[axes.count] = axes.count;
-  for (int i = 0; x && i < axes.count; i++) {
-    const int64_t size = size_along(x, axes.axis[i]); /* of shapes alone where it is unknown */
-    if (size > 1) x = mix_layer_range(x, axes.axis[i], size - 1, size, -1);
-  }
+  for (int i = 0; x && i < axes.count; i++) x = mix_flipped(x, axes.axis[i]);
+  return x;
+}
+static mix_tensor *flip_along(const mix_operands *o, mix_tensor *x, int axis) {
+  if (axis < rank_of(x)) return mix_flipped(x, axis);
+  return mix_operation_fail(o, MIX_VALUE_ERROR, "its operand has rank %d; expected at least %d", rank_of(x),
+                            axis + 1);
+}
+static mix_tensor *flipud(const mix_operands *o, mix_tensor *x) { return flip_along(o, x, 0); }
+static mix_tensor *fliplr(const mix_operands *o, mix_tensor *x) { return flip_along(o, x, 1); }
+
+/* A quarter turn is a reflection of the second axis and an exchange of both. */
+static mix_tensor *rot90(const mix_operands *o, mix_tensor *x) {
+  const int64_t turns = (mix_operand_integer(o, "k") % 4 + 4) % 4;
+  const int rank = rank_of(x);
+  const mix_axes axes = mix_operand_axes(o, "axes", rank);
+  mix_axes order = {.count = rank};
+  if (mix_failed()) return NULL;
+  if (axes.count != 2) return mix_operand_refused(o, MIX_VALUE_ERROR, "axes", "two axes");
+  for (int i = 0; i < rank; i++)
+    order.axis[i] = i == axes.axis[0] ? axes.axis[1] : i == axes.axis[1] ? axes.axis[0] : i;
+  for (int64_t i = 0; x && i < turns; i++) x = mix_transpose(mix_flipped(x, axes.axis[1]), order);
   return x;
 }
 
@@ -230,11 +312,16 @@ static mix_tensor *rolled(mix_tensor *x, int axis, int64_t shift) {
 }
 
 static mix_tensor *roll(const mix_operands *o, mix_tensor *x) {
-  const int64_t shift = mix_operand_integer(o, "shift");
-  if (!mix_operand_json(o, "axis"))
-    return mix_layer_reshape(rolled(flattened(x), 0, shift), mix_tensor_shape(x));
-  const int axis = mix_operand_axis(o, "axis", rank_of(x));
-  return axis < 0 ? NULL : rolled(x, axis, shift);
+  int64_t shifts[MIX_MAX_RANK];
+  const int count = mix_operand_integers(o, "shift", MIX_MAX_RANK, shifts);
+  if (mix_failed()) return NULL;
+  if (!mix_operand_json(o, "axis") && count == 1)
+    return mix_layer_reshape(rolled(flattened(x), 0, shifts[0]), mix_tensor_shape(x));
+  const mix_axes axes = mix_operand_axes(o, "axis", rank_of(x));
+  if (!mix_failed() && axes.count != count && count != 1)
+    return mix_operation_fail(o, MIX_VALUE_ERROR, "%d shifts along %d axes", count, axes.count);
+  for (int i = 0; x && i < axes.count; i++) x = rolled(x, axes.axis[i], shifts[count > 1 ? i : 0]);
+  return mix_failed() ? NULL : x;
 }
 
 /* ---- padding ---- */
@@ -305,6 +392,17 @@ const mix_keras_operation mix_keras_shape_operations[] = {
     MIX_KERAS_OPERATION("Stack", "numpy", "x", "axis=0", .join = stack, .takes_list = true),
     MIX_KERAS_OPERATION("Split", "numpy", "x", "indices_or_sections axis=0", .results = split),
     MIX_KERAS_OPERATION("Unstack", "core", "x", "num axis=0", .results = unstack),
+    MIX_KERAS_OPERATION("ArraySplit", "numpy", "x", "indices_or_sections axis=0", .results = array_split),
+    MIX_KERAS_OPERATION("Hsplit", "numpy", "x", "indices_or_sections", .results = hsplit),
+    MIX_KERAS_OPERATION("Vsplit", "numpy", "x", "indices_or_sections", .results = vsplit),
+    MIX_KERAS_OPERATION("Dsplit", "numpy", "x", "indices_or_sections", .results = dsplit),
+    MIX_KERAS_OPERATION("Append", "numpy", "x1 x2", "axis", .build = append),
+    MIX_KERAS_OPERATION("Hstack", "numpy", "xs", "", .join = hstack, .takes_list = true),
+    MIX_KERAS_OPERATION("Vstack", "numpy", "xs", "", .join = vstack, .takes_list = true),
+    MIX_KERAS_OPERATION("Dstack", "numpy", "xs", "", .join = dstack, .takes_list = true),
+    MIX_KERAS_OPERATION("Fliplr", "numpy", "x", "", .build = fliplr),
+    MIX_KERAS_OPERATION("Flipud", "numpy", "x", "", .build = flipud),
+    MIX_KERAS_OPERATION("Rot90", "numpy", "array", "k=1 axes=[0,1]", .build = rot90),
     MIX_KERAS_OPERATION("Repeat", "numpy", "x", "repeats axis", .build = repeat),
     MIX_KERAS_OPERATION("Tile", "numpy", "x", "repeats", .build = tile),
     MIX_KERAS_OPERATION("Flip", "numpy", "x", "axis", .build = flip),

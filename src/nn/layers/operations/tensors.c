@@ -136,17 +136,19 @@ bool mix_operand_pair(const mix_operands *o, mix_tensor **pair) {
   return mix_operands_promoted(o, 2, names, pair);
 }
 
-mix_list *mix_operand_list(const mix_operands *o) {
-  const json_t *items = mix_operand_json(o, o->first);
+mix_list *mix_operand_list(const mix_operands *o) { return mix_operand_listed(o, o->first); }
+
+mix_list *mix_operand_listed(const mix_operands *o, const char *name) {
+  const json_t *items = mix_operand_json(o, name);
   const int count = (int)json_array_size(items);
-  if (!count) return mix_operand_refused(o, MIX_TYPE_ERROR, o->first, "a list of tensors");
+  if (!count) return mix_operand_refused(o, MIX_TYPE_ERROR, name, "a list of tensors");
   operand *all = mix_scoped_memory((size_t)count * sizeof *all);
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; all && i < count; i++) {
     const json_t *item = json_array_get(items, (size_t)i), *fixed = json_object_get(item, MIX_OPERAND_VALUE);
     if (!mix_operands_of_tf(o) && !json_is_object(item))
-      return mix_operand_refused(o, MIX_TYPE_ERROR, o->first, "tensors in its list");
-    all[i] = (operand){o->first, fixed ? fixed : item, NULL};
+      return mix_operand_refused(o, MIX_TYPE_ERROR, name, "tensors in its list");
+    all[i] = (operand){name, fixed ? fixed : item, NULL};
   }
   if (mix_failed() || !read_all(o, all, count)) return NULL;
   for (int i = 0; i < count; i++) mix_list_append(list, all[i].tensor);

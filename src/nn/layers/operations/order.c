@@ -1,0 +1,274 @@
+/* Operations that sort: order statistics, places in sorted sequences, and values that occur. */
+#include "base/error.h"
+#include "nn/layers/operations/operation.h"
+#include "nn/layers/spatial/spatial.h"
+#include "ops/with_number.h"
+#include <math.h>
+#include <string.h>
+
+static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(x, value); }
+
+/* x, or all its elements, and the axis; -1 with the error recorded. */
+static int axis_of(const mix_operands *o, mix_tensor **x) {
+  if (mix_operand_json(o, "axis")) return mix_operand_axis(o, "axis", mix_operand_rank(*x));
+  *x = mix_flattened(*x);
+  return *x ? 0 : -1;
+}
+
+static mix_tensor *sort(const mix_operands *o, mix_tensor *x) {
+  const int axis = axis_of(o, &x);
+  return axis < 0 ? NULL : mix_sort(x, axis, false);
+}
+static mix_tensor *argsort(const mix_operands *o, mix_tensor *x) {
+  const int axis = axis_of(o, &x);
+  return axis < 0 ? NULL : mix_argsort(x, axis, false);
+}
+/* Sorted or not, the largest come first. */
+static mix_list *top_k(const mix_operands *o, mix_tensor *x) {
+  const int64_t k = mix_operand_integer(o, "k");
+  mix_operand_flag(o, "sorted");
+  return mix_failed() ? NULL : mix_top_k(x, k);
+}
+
+/* Are fewer than k predictions larger than that of the target? Not where it is no finite number. */
+static mix_tensor *in_top_k(const mix_operands *o, mix_tensor *targets) {
+  mix_tensor *predictions = mix_operand(o, "predictions");
+  const double k = (double)mix_operand_integer(o, "k");
+  if (mix_failed()) return NULL;
+  mix_tensor *own = mix_take_along_axis(predictions, mix_expand_dims(targets, -1), -1);
+  mix_tensor *larger = mix_cast(mix_greater(predictions, own), MIX_INT32);
+  mix_tensor *place = mix_reduce_sum(larger, MIX_AXES(-1), false);
+  return mix_logical_and(mix_less(place, number(place, k)), mix_is_finite(mix_squeeze(own, MIX_AXES(-1))));
+}
+
+/* ---- quantiles ---- */
+
+enum { MOST_QUANTILES = 256 };
+
+/* The axes behind the others, as one. */
+static mix_tensor *with_axes_last(mix_tensor *x, mix_axes axes) {
+  const mix_shape shape = mix_tensor_shape(x);
+  mix_shape flat = {.rank = 0};
+  mix_axes order = {.count = 0};
+  int64_t size = 1;
+  for (int i = 0; i < shape.rank; i++) {
+    bool chosen = false;
+    for (int k = 0; k < axes.count; k++) chosen |= axes.axis[k] == i;
+    if (!chosen) order.axis[order.count++] = i, flat.dims[flat.rank++] = shape.dims[i];
+  }
+  for (int k = 0; k < axes.count; k++) {
+    const int64_t part = shape.dims[axes.axis[k]];
+    order.axis[order.count++] = axes.axis[k];
+    size = size < 0 || part < 0 ? MIX_UNKNOWN : size * part;
+  }
+  flat.dims[flat.rank++] = size;
+  return mix_layer_reshape(shape.rank > 1 ? mix_transpose(x, order) : x, flat);
+}
+
+/* The elements at `places` of the sorted last axis, and of two neighbours the part of the first in `parts`.
+ */
+typedef struct quantiles {
+  int count;
+  double places[2][MOST_QUANTILES], parts[MOST_QUANTILES];
+  bool pairs;
+} quantiles;
+
+static bool find_places(const char *method, double last, double q, quantiles *all) {
+  const int i = all->count++;
+  const double exact = last * q;
+  double low = floor(exact), high = ceil(exact);
+  if (!strcmp(method, "lower")) return all->places[0][i] = low, true;
+  if (!strcmp(method, "higher")) return all->places[0][i] = high, true;
+  if (!strcmp(method, "nearest")) return all->places[0][i] = nearbyint(exact), true;
+  all->pairs = true;
+  const bool middle = !strcmp(method, "midpoint");
+  if (!middle) { /* also where the place is exact, which keeps both gradients as Keras does */
+    low = fmax(high - 1, 0);
+    high = fmin(low + 1, last);
+  }
+  all->places[0][i] = low, all->places[1][i] = high;
+  all->parts[i] = middle ? 0.5 : high - exact;
+  return middle || !strcmp(method, "linear");
+}
+
+/* q: NULL for the one number. */
+static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_t *q, double only,
+                               double unit) {
+  const mix_axes axes = mix_operand_axes(o, "axis", mix_operand_rank(x));
+  const bool keep = mix_operand_flag(o, "keepdims"), listed = json_is_array(q),
+             whole = !mix_operand_json(o, "axis");
+  const char *method = mix_operand_json(o, "method") ? mix_operand_text(o, "method") : "linear";
+  const int count = listed ? (int)json_array_size(q) : 1, rank = mix_operand_rank(x);
+  quantiles all = {.count = 0};
+  if (mix_failed()) return NULL;
+  mix_tensor *wide = whole ? mix_flattened(x) : with_axes_last(x, axes);
+  if (!wide) return NULL;
+  const int end = mix_operand_rank(wide) - 1;
+  const int64_t size = mix_operand_size(wide, end);
+  bool good = count <= MOST_QUANTILES;
+  for (int i = 0; good && i < count; i++) {
+    double value = only;
+    good = !q || mix_json_number_read(listed ? json_array_get(q, (size_t)i) : q, &value);
+    good = good && value * unit >= 0 && value * unit <= 1;
+    if (good && !find_places(method, (double)(size < 0 ? 0 : size - 1), value * unit, &all))
+      return mix_operand_refused(o, MIX_VALUE_ERROR, "method", "linear, lower, higher, midpoint or nearest");
+  }
+  if (!good || !size)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "q",
+                               "at most 256 numbers inside the range, of an axis with "
+                               "elements");
+  mix_tensor *y = NULL, *sorted = size < 0 ? wide : mix_sort(wide, end, false);
+  for (int side = 0; side <= all.pairs && sorted; side++) {
+    mix_tensor *places = mix_tensor_from_doubles(all.places[side], MIX_INT64, MIX_SHAPE(count)),
+               *parts = mix_tensor_from_doubles(all.parts, mix_tensor_dtype(wide), MIX_SHAPE(count));
+    mix_tensor *taken = mix_gather(sorted, places, end);
+    if (all.pairs) taken = mix_multiply(taken, side ? mix_subtract(number(parts, 1), parts) : parts);
+    y = side ? mix_add(taken, y) : taken;
+  }
+  y = mix_select(mix_reduce_any(mix_is_nan(wide), MIX_AXES(end), true), number(wide, NAN), y);
+  if (!y) return NULL;
+  y = listed ? mix_axis_moved(y, end, 0) : mix_squeeze(y, MIX_AXES(end));
+  for (int i = 0; keep && i < rank; i++) {
+    bool dropped = whole;
+    for (int k = 0; k < axes.count; k++) dropped |= axes.axis[k] == i;
+    if (dropped) y = mix_expand_dims(y, i + listed);
+  }
+  return y;
+}
+static mix_tensor *quantile(const mix_operands *o, mix_tensor *x) {
+  return quantile_of(o, x, json_object_get(o->values, "q"), 0, 1);
+}
+static mix_tensor *percentile(const mix_operands *o, mix_tensor *x) {
+  return quantile_of(o, x, json_object_get(o->values, "q"), 0, 0.01);
+}
+static mix_tensor *median(const mix_operands *o, mix_tensor *x) { return quantile_of(o, x, NULL, 0.5, 1); }
+
+/* ---- places in sorted sequences ---- */
+
+/* The place of each element in the order of all. */
+static mix_tensor *ranks_of(mix_tensor *x) { return mix_argsort(mix_argsort(x, 0, false), 0, false); }
+
+/* How many elements of a sequence come before each of the values: their places among both, without those
+ * among themselves. */
+static mix_tensor *places_in(mix_tensor *sequence, mix_tensor *values, bool right) {
+  const mix_shape shape = mix_tensor_shape(values);
+  const int64_t count = mix_operand_size(sequence, 0), size = mix_shape_size(shape);
+  if (count < 0 || size < 0) return mix_cast(mix_open_result(values, shape), MIX_INT32); /* of shapes alone */
+  mix_tensor *flat = mix_reshape(values, MIX_SHAPE(size));
+  mix_tensor *both[] = {right ? sequence : flat, right ? flat : sequence};
+  mix_tensor *ranks =
+      mix_slice(ranks_of(mix_concat(2, both, 0)), MIX_SHAPE(right ? count : 0), MIX_SHAPE(size));
+  return mix_reshape(mix_subtract(ranks, ranks_of(flat)), shape);
+}
+
+static mix_tensor *searchsorted(const mix_operands *o, mix_tensor *x) {
+  static const char *const names[] = {"sorted_sequence", "values"};
+  mix_tensor *pair[2];
+  const char *side = mix_operand_text(o, "side");
+  if (!side || !mix_operands_promoted(o, 2, names, pair)) return NULL;
+  if (mix_operand_rank(pair[0]) != 1 || (strcmp(side, "left") && strcmp(side, "right")))
+    return mix_operation_fail(o, MIX_VALUE_ERROR, "expected a vector, and the side left or right");
+  return places_in(pair[0], pair[1], *side == 'r');
+}
+static mix_tensor *digitize(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *bins = mix_cast(mix_operand(o, "bins"), MIX_FLOAT32);
+  if (!bins || mix_operand_rank(bins) != 1)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "bins", "a list of numbers");
+  return places_in(bins, mix_cast(x, MIX_FLOAT32), true);
+}
+
+static mix_tensor *isin(const mix_operands *o, mix_tensor *x) {
+  static const char *const names[] = {"x1", "x2"};
+  mix_tensor *pair[2];
+  const bool inverted = mix_operand_flag(o, "invert");
+  mix_operand_flag(o, "assume_unique");
+  if (!mix_operands_promoted(o, 2, names, pair)) return NULL;
+  mix_tensor *all = mix_flattened(pair[1]);
+  if (!all || mix_operand_size(all, 0) < 0)
+    return all ? mix_cast(pair[0], MIX_BOOL) : NULL; /* of shapes alone */
+  mix_tensor *first = places_in(mix_sort(all, 0, false), pair[0], false),
+             *behind = places_in(mix_sort(all, 0, false), pair[0], true);
+  return (inverted ? mix_equal : mix_less)(first, behind);
+}
+
+/* ---- values that occur ---- */
+
+/* The first `size` of them, and the fill value behind them. Those that begin a run of the sorted elements
+ * come to the front, in their order. */
+static mix_tensor *unique(const mix_operands *o, mix_tensor *x) {
+  if (!mix_operand_json(o, "size"))
+    return mix_operation_fail(o, MIX_UNSUPPORTED,
+                              "how many values occur depends on the values; Unique needs its argument size");
+  const int64_t size = mix_operand_integer(o, "size");
+  const double fill = mix_operand_json(o, "fill_value") ? mix_operand_number(o, "fill_value") : 0;
+  mix_tensor *all = mix_flattened(x);
+  if (mix_failed()) return NULL;
+  const int64_t count = mix_operand_size(all, 0);
+  if (size < 0 || size > 1 << 24) return mix_operand_refused(o, MIX_VALUE_ERROR, "size", "0 to 2^24 values");
+  if (count < 0) return mix_open_result(all, MIX_SHAPE(size));
+  if (count == 0) return mix_fill(MIX_SHAPE(size), fill, mix_tensor_dtype(x));
+  mix_tensor *sorted = mix_sort(all, 0, false);
+  mix_tensor *others = mix_not_equal(mix_slice(sorted, MIX_SHAPE(1), MIX_SHAPE(-1)),
+                                     mix_slice(sorted, MIX_SHAPE(0), MIX_SHAPE(count - 1)));
+  mix_tensor *begins[] = {mix_fill(MIX_SHAPE(1), 1, MIX_BOOL), others};
+  mix_tensor *first = mix_concat(2, begins, 0), *order = mix_argsort(first, 0, true);
+  mix_tensor *values =
+      mix_select(mix_gather(first, order, 0), mix_gather(sorted, order, 0), number(sorted, fill));
+  const int64_t kept = size < count ? size : count;
+  return mix_pad(mix_slice(values, MIX_SHAPE(0), MIX_SHAPE(kept)), MIX_SHAPE(0), MIX_SHAPE(size - kept),
+                 fill);
+}
+
+static mix_list *nonzero(const mix_operands *o, mix_tensor *x) {
+  return mix_operation_fail(o, MIX_UNSUPPORTED,
+                            "how many results Nonzero has depends on the values; a model's shapes do not");
+}
+static mix_tensor *bincount(const mix_operands *o, mix_tensor *x) {
+  return mix_operation_fail(o, MIX_UNSUPPORTED,
+                            "how many results Bincount has depends on the values; a model's shapes do not");
+}
+
+/* ---- sparsemax ---- */
+
+/* Martins and Astudillo: From softmax to sparsemax, 2016. */
+static mix_tensor *sparsemax(const mix_operands *o, mix_tensor *x) {
+  const int axis = mix_operand_axis(o, "axis", mix_operand_rank(x));
+  if (axis < 0 || mix_operand_size(x, axis) < 0) return axis < 0 ? NULL : x;
+  const int64_t size = mix_operand_size(x, axis);
+  mix_tensor *sorted = mix_sort(x, axis, true), *sums = mix_cumulative_sum(sorted, axis);
+  mix_tensor *counts = mix_range(1, (double)size + 1, 1, mix_tensor_dtype(x));
+  for (int i = axis + 1; i < mix_operand_rank(x); i++) counts = mix_expand_dims(counts, -1);
+  mix_tensor *bound = mix_divide(mix_plus(sums, -1), counts), *support = mix_greater(sorted, bound);
+  mix_tensor *inside = mix_select(support, sums, number(x, 0)),
+             *taken = mix_cast(support, mix_tensor_dtype(x));
+  mix_tensor *k = mix_reduce_sum(taken, MIX_AXES(axis), true);
+  mix_tensor *tau = mix_divide(mix_plus(mix_reduce_sum(inside, MIX_AXES(axis), true), -1), k);
+  return mix_maximum(mix_subtract(x, tau), number(x, 0));
+}
+
+/* ---- the table ---- */
+
+#define QUANTILE(name, operands, options, function)                                                          \
+  MIX_KERAS_OPERATION(name, "numpy", operands, options, .build = function, .rule = MIX_OPERANDS_FLOATING)
+
+const mix_keras_operation mix_keras_order_operations[] = {
+    MIX_KERAS_OPERATION("Sort", "numpy", "x", "axis=-1", .build = sort),
+    MIX_KERAS_OPERATION("Argsort", "numpy", "x", "axis=-1", .build = argsort),
+    MIX_KERAS_OPERATION("TopK", "math", "x", "k sorted", .results = top_k),
+    MIX_KERAS_OPERATION("InTopK", "math", "targets predictions", "k", .build = in_top_k),
+    QUANTILE("Median", "x", "axis keepdims", median),
+    QUANTILE("Quantile", "x q", "axis method=\"linear\" keepdims", quantile),
+    QUANTILE("Percentile", "x q", "axis method=\"linear\" keepdims", percentile),
+    MIX_KERAS_OPERATION("SearchSorted", "numpy", "sorted_sequence values", "side=\"left\"",
+                        .build = searchsorted),
+    MIX_KERAS_OPERATION("Digitize", "numpy", "x bins", "", .build = digitize),
+    MIX_KERAS_OPERATION("IsIn", "numpy", "x1 x2", "assume_unique invert", .build = isin),
+    MIX_KERAS_OPERATION(
+        "Unique", "numpy", "x",
+        "!sorted=true !return_index=false !return_inverse=false !return_counts=false !axis size "
+        "fill_value",
+        .build = unique),
+    MIX_KERAS_OPERATION("Nonzero", "numpy", "x", "", .results = nonzero),
+    MIX_KERAS_OPERATION("Bincount", "numpy", "x", "weights minlength=0 sparse", .build = bincount),
+    MIX_KERAS_OPERATION("Sparsemax", "nn", "x", "axis=-1", .build = sparsemax, .rule = MIX_OPERANDS_FLOATING),
+    {.operation = {0}}};
