@@ -150,6 +150,7 @@ static int64_t ulp_bound(mix_opcode opcode) {
   switch (opcode) {
   case MIX_OPCODE_SIN:
   case MIX_OPCODE_COS:
+  case MIX_OPCODE_ATAN2:
   case MIX_OPCODE_POWER: return 1; /* libm */
   case MIX_OPCODE_RSQRT:
   case MIX_OPCODE_RECIPROCAL: /* an estimate and a Newton step, as in TensorFlow's kernels */

@@ -139,6 +139,7 @@ static void functions_of_one_operand(void **state) {
 }
 
 static void exact_power(mpfr_t r, const mpfr_t a, const mpfr_t b) { mpfr_pow(r, a, b, MPFR_RNDN); }
+static void exact_atan2(mpfr_t r, const mpfr_t a, const mpfr_t b) { mpfr_atan2(r, a, b, MPFR_RNDN); }
 static void exact_divide(mpfr_t r, const mpfr_t a, const mpfr_t b) { mpfr_div(r, a, b, MPFR_RNDN); }
 static void exact_floor_mod(mpfr_t r, const mpfr_t a, const mpfr_t b) { /* of the sign of b */
   mpfr_fmod(r, a, b, MPFR_RNDN);
@@ -179,6 +180,7 @@ static const struct {
   bool in_double;
 } of_two[] = {
     {&mix_op_power, exact_power, {1e-3, -8}, {1e3, 8}, 2, true},
+    {&mix_op_atan2, exact_atan2, {-1e3, -1e3}, {1e3, 1e3}, 2, true},
     {&mix_op_divide, exact_divide, {-1e15, 1e-15}, {1e15, 1e15}, 1, false},
     {&mix_op_floor_mod, exact_floor_mod, {-1e6, 1e-3}, {1e6, 1e3}, 1, true},
     {&mix_op_softplus_grad, exact_softplus_grad, {-1e6, -60}, {1e6, 60}, 7, true},

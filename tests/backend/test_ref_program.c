@@ -92,7 +92,8 @@ typedef struct real_case {
   X(SOFTPLUS, 1, 0, logl(1 + expl(a))) X(SOFTSIGN, 1, 0, a / (1 + fabsl(a)))                                 \
   X(LEAKY_RELU, 1, 0, a > 0 ? a : alpha * a) X(ADD, 2, 0, a + b) X(SUBTRACT, 2, 0, a - b)                    \
   X(MULTIPLY, 2, 0, a * b) X(DIVIDE, 2, 0, a / b) X(FLOOR_DIVIDE, 2, 0, floorl(a / b))                       \
-  X(FLOOR_MOD, 2, 0, modulus(a, b)) X(POWER, 2, 1, expl(b * logl(a))) X(MAXIMUM, 2, 0, fmaxl(a, b))          \
+  X(FLOOR_MOD, 2, 0, modulus(a, b)) X(POWER, 2, 1, expl(b * logl(a)))                             \
+  X(ATAN2, 2, 0, 2 * atanl(a / (sqrtl(a * a + b * b) + b))) X(MAXIMUM, 2, 0, fmaxl(a, b))          \
   X(MINIMUM, 2, 0, fminl(a, b)) X(SQUARED_DIFFERENCE, 2, 0, a * a - 2 * a * b + b * b)                       \
   X(RELU_GRAD, 2, 0, a * (b > 0)) X(RELU6_GRAD, 2, 0, a * (b > 0 && b < 6))                                  \
   X(LEAKY_RELU_GRAD, 2, 0, a * (b > 0 ? 1 : alpha)) X(SOFTPLUS_GRAD, 2, 0, a * sigmoid_wide(b))              \
@@ -336,6 +337,11 @@ static huge integer_expected(mix_opcode opcode, huge a, huge b, huge c) {
   case MIX_OPCODE_MINIMUM: return a > b ? b : a;
   case MIX_OPCODE_FLOOR_DIVIDE: return floor_quotient(a, b);
   case MIX_OPCODE_FLOOR_MOD: return a - b * floor_quotient(a, b);
+  case MIX_OPCODE_BITWISE_AND: return (int64_t)a & (int64_t)b;
+  case MIX_OPCODE_BITWISE_OR: return a + b - ((int64_t)a & (int64_t)b);
+  case MIX_OPCODE_BITWISE_XOR: return a + b - 2 * (huge)((int64_t)a & (int64_t)b);
+  case MIX_OPCODE_SHIFT_LEFT: return a * ((huge)1 << (b < 0 ? 0 : b > 63 ? 63 : b));
+  case MIX_OPCODE_SHIFT_RIGHT: return floor_quotient(a, (huge)1 << (b < 0 ? 0 : b > 63 ? 63 : b));
   case MIX_OPCODE_CLIP: return a < b ? (b < c ? b : c) : a > c ? c : a;
   case MIX_OPCODE_SQUARED_DIFFERENCE: return (huge)((unsigned __int128)(a - b) * (unsigned __int128)(a - b));
   default: return 0;
@@ -347,11 +353,13 @@ static void integer_formulas(void **state) {
   static const struct {
     mix_opcode opcode;
     int arity;
-  } cases[] = {{MIX_OPCODE_IDENTITY, 1},  {MIX_OPCODE_NEGATIVE, 1}, {MIX_OPCODE_ABS, 1},
-               {MIX_OPCODE_SIGN, 1},      {MIX_OPCODE_SQUARE, 1},   {MIX_OPCODE_RELU, 1},
-               {MIX_OPCODE_ADD, 2},       {MIX_OPCODE_SUBTRACT, 2}, {MIX_OPCODE_MULTIPLY, 2},
-               {MIX_OPCODE_MAXIMUM, 2},   {MIX_OPCODE_MINIMUM, 2},  {MIX_OPCODE_FLOOR_DIVIDE, 2},
-               {MIX_OPCODE_FLOOR_MOD, 2}, {MIX_OPCODE_CLIP, 3},     {MIX_OPCODE_SQUARED_DIFFERENCE, 2}};
+  } cases[] = {{MIX_OPCODE_IDENTITY, 1},    {MIX_OPCODE_NEGATIVE, 1},   {MIX_OPCODE_ABS, 1},
+               {MIX_OPCODE_SIGN, 1},        {MIX_OPCODE_SQUARE, 1},     {MIX_OPCODE_RELU, 1},
+               {MIX_OPCODE_ADD, 2},         {MIX_OPCODE_SUBTRACT, 2},   {MIX_OPCODE_MULTIPLY, 2},
+               {MIX_OPCODE_MAXIMUM, 2},     {MIX_OPCODE_MINIMUM, 2},    {MIX_OPCODE_FLOOR_DIVIDE, 2},
+               {MIX_OPCODE_FLOOR_MOD, 2},   {MIX_OPCODE_CLIP, 3},       {MIX_OPCODE_SQUARED_DIFFERENCE, 2},
+               {MIX_OPCODE_BITWISE_AND, 2}, {MIX_OPCODE_BITWISE_OR, 2}, {MIX_OPCODE_BITWISE_XOR, 2},
+               {MIX_OPCODE_SHIFT_LEFT, 2},  {MIX_OPCODE_SHIFT_RIGHT, 2}};
   for (int d = 0; d < INTEGERS; d++) {
     mix_dtype dtype = integers[d];
     int64_t largest = dtype == MIX_UINT8   ? 255

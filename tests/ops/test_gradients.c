@@ -52,6 +52,7 @@ BINARY(maximum)
 BINARY(minimum)
 BINARY(squared_difference)
 BINARY(bias_add)
+BINARY(atan2)
 
 #define GRAD_OP(name)                                                                                        \
   static mix_tensor *build_##name(mix_tensor *const *x) { return mix_apply(&mix_op_##name, NULL, 2, x); }
@@ -351,6 +352,17 @@ static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
   { {.rank = 4, .dims = {1, 2, 1, 2}}, -1, 1 }
 #define VALUES                                                                                               \
   { {.rank = 4, .dims = {1, 2, 1, 3}}, -1, 1 }
+/* One part, of which the other one's gradient flows too. */
+static mix_tensor *build_transform(mix_tensor *const *x, bool inverse) {
+  mix_list *parts = mix_fft(x[0], x[1], inverse);
+  return mix_add(mix_list_get(parts, 0), mix_square(mix_list_get(parts, 1)));
+}
+static mix_tensor *build_fft(mix_tensor *const *x) { return build_transform(x, false); }
+static mix_tensor *build_inverse_fft(mix_tensor *const *x) { return build_transform(x, true); }
+static mix_tensor *build_sort(mix_tensor *const *x) { return mix_sort(x[0], 0, true); }
+static mix_tensor *build_cumulative(mix_tensor *const *x) {
+  return mix_add(mix_cumulative_sum(x[0], 1), mix_cumulative_product(x[0], 0));
+}
 /* In one process. */
 static mix_tensor *build_start(mix_tensor *const *x) { return mix_all_reduce_start(x[0]); }
 static mix_tensor *build_done(mix_tensor *const *x) {
@@ -409,6 +421,7 @@ static const row rows[] = {
     {"floor_mod", build_floor_mod, 2, {{M, -4, 4}, {M, 0.9, 1.1}}, 0},
     {"power", build_power, 2, {{M, 0.5, 2}, {M, 0.5, 2}}, 0},
     {"power", build_power, 2, {{MIX_SHAPE(2, 1), 0.5, 2}, {MIX_SHAPE(3), -2, 2}}, 0},
+    {"atan2", build_atan2, 2, {{M, -2, 2}, {MIX_SHAPE(3), 0.5, 2}}, 0},
     {"maximum", build_maximum, 2, {{M, -2, 2}, {M, -2, 2}}, 0},
     {"maximum", build_maximum, 2, {{M, -2, 2}, {MIX_SCALAR, -1, 1}}, 0},
     {"minimum", build_minimum, 2, {{MIX_SHAPE(3), -2, 2}, {M, -2, 2}}, 0},
@@ -419,6 +432,10 @@ static const row rows[] = {
     {"select", build_select, 2, {{M, -2, 2}, {M, -2, 2}}, 0},
     {"select", build_select, 2, {{MIX_SHAPE(3), -2, 2}, {MIX_SCALAR, -2, 2}}, 0},
     /* Of three steps of three operations each. */
+    {"fourier", build_fft, 2, {{MIX_SHAPE(2, 6), -1, 1}, {MIX_SHAPE(2, 6), -1, 1}}, 12},
+    {"fourier", build_inverse_fft, 2, {{MIX_SHAPE(5), -1, 1}, {MIX_SHAPE(5), -1, 1}}, 12},
+    {"gather", build_sort, 1, {{M, -2, 2}}, 0},
+    {"scan", build_cumulative, 1, {{M, 0.5, 1.5}}, 12},
     {"scan", build_scan, 3, {{{1, {3}}, -1, 1}, {{2, {3, 3}}, -1, 1}, {{1, {3}}, -1, 1}}, 48},
     {"clip", build_clip, 3, {{M, -2, 2}, {MIX_SCALAR, -1.2, -1}, {MIX_SCALAR, 0.8, 1}}, 0},
     {"reduce_sum", build_reduce_sum_one, 1, {{CUBE, -2, 2}}, 0},

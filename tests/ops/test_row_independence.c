@@ -240,6 +240,18 @@ static void reductions(void **state) {
     check_node(mix_argmax(F(ROWS, ROWS), axis));
     check_node(mix_argmin(F(ROWS, ROWS), axis));
   }
+  check_node(mix_argsort(F(ROWS, 3), 1, true));
+  check_node(mix_argsort(F(ROWS), 0, false));
+  for (int inverse = 0; inverse < 2; inverse++) {
+    check(&(example){.op = &mix_op_fourier,
+                     .attributes = &(mix_fourier_attributes){inverse},
+                     .count = 2,
+                     .operands = {F(ROWS, 4), F(ROWS, 4)}});
+    check(&(example){.op = &mix_op_fourier,
+                     .attributes = &(mix_fourier_attributes){inverse},
+                     .count = 2,
+                     .operands = {F(ROWS), F(ROWS)}});
+  }
   check_node(mix_bias_add_gradient(F(ROWS, ROWS)));
   check_node(mix_bias_add_gradient(F(ROWS)));
   check_node(mix_all_finite(F(ROWS, 3)));

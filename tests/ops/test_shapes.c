@@ -5,11 +5,12 @@
 typedef mix_tensor *(*unary)(mix_tensor *);
 typedef mix_tensor *(*binary)(mix_tensor *, mix_tensor *);
 
-typedef enum dtype_class { FLOATS, NUMBERS_ONLY, BOOLS, ANYTHING } dtype_class;
+typedef enum dtype_class { FLOATS, INTEGERS, NUMBERS_ONLY, BOOLS, ANYTHING } dtype_class;
 
 static bool in_class(mix_dtype dtype, dtype_class allowed) {
   bool number = mix_dtype_is_floating(dtype) || mix_dtype_is_integer(dtype);
   return allowed == FLOATS         ? mix_dtype_is_floating(dtype)
+         : allowed == INTEGERS     ? mix_dtype_is_integer(dtype)
          : allowed == NUMBERS_ONLY ? number
          : allowed == BOOLS        ? dtype == MIX_BOOL
                                    : true;
@@ -80,7 +81,13 @@ static void binary_operations(void **state) {
               {"greater", mix_greater, NUMBERS_ONLY, true},
               {"greater_equal", mix_greater_equal, NUMBERS_ONLY, true},
               {"logical_and", mix_logical_and, BOOLS, true},
-              {"logical_or", mix_logical_or, BOOLS, true}};
+              {"logical_or", mix_logical_or, BOOLS, true},
+              {"atan2", mix_atan2, FLOATS, false},
+              {"bitwise_and", mix_bitwise_and, INTEGERS, false},
+              {"bitwise_or", mix_bitwise_or, INTEGERS, false},
+              {"bitwise_xor", mix_bitwise_xor, INTEGERS, false},
+              {"shift_left", mix_shift_left, INTEGERS, false},
+              {"shift_right", mix_shift_right, INTEGERS, false}};
   for (int r = 0; r < COUNT(rows); r++) {
     for (int d = 0; d < COUNT(every_dtype); d++) {
       mix_dtype dtype = every_dtype[d], result = rows[r].gives_bool ? MIX_BOOL : dtype;
@@ -96,7 +103,10 @@ static void binary_operations(void **state) {
       refused(rows[r].op(ones(dtype, MIX_SHAPE(2, 3)), ones(dtype, MIX_SHAPE(2))), MIX_VALUE_ERROR,
               rows[r].name, mix_dtype_name(dtype), "(2, 3)", "(2)", "broadcast");
     }
-    mix_dtype one = rows[r].allowed == BOOLS ? MIX_BOOL : MIX_FLOAT32, other = MIX_FLOAT16;
+    mix_dtype one = rows[r].allowed == BOOLS      ? MIX_BOOL
+                    : rows[r].allowed == INTEGERS ? MIX_INT32
+                                                  : MIX_FLOAT32,
+              other = MIX_FLOAT16;
     refused(rows[r].op(ones(one, MIX_SHAPE(2)), ones(other, MIX_SHAPE(2))), MIX_TYPE_ERROR, rows[r].name,
             "float16");
   }

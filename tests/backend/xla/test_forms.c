@@ -258,6 +258,7 @@ static double ulps_of(const mix_op *op, mix_dtype dtype) {
   case MIX_OPCODE_SOFTPLUS:
   case MIX_OPCODE_SOFTSIGN:
   case MIX_OPCODE_POWER:
+  case MIX_OPCODE_ATAN2:
   case MIX_OPCODE_SOFTPLUS_GRAD:
   case MIX_OPCODE_SOFTSIGN_GRAD:
   case MIX_OPCODE_SELU_GRAD:

@@ -174,7 +174,8 @@ void mix_keras_operation_finalize(mix_layer *layer);
 #define MIX_KERAS_FAMILIES(X)                                                                                \
   X(elementwise)                                                                                             \
   X(function)                                                                                                \
-  X(reduction) X(statistic) X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(nn)  \
+  X(reduction)                                                                                               \
+  X(statistic) X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn)    \
       X(neural) X(signal) X(image) X(warp)
 #define MIX_TF_FAMILIES(X) X(elementwise) X(reduction) X(shape) X(index) X(product) X(nn)
 #define MIX_DECLARE_FAMILY(family) extern const mix_keras_operation mix_keras_##family##_operations[];
