@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_modes.h"
+#include "base/json_special.h"
 #include "base/number.h"
 #include "base/text.h"
 #include <errno.h>
@@ -128,6 +129,7 @@ static void put_object(mix_text *text, const json_t *object, size_t flags) {
 }
 
 static void put_json(mix_text *text, const json_t *json, size_t flags) {
+  double special;
   if (json_is_object(json)) {
     put_object(text, json, flags);
   } else if (json_is_array(json)) {
@@ -139,6 +141,8 @@ static void put_json(mix_text *text, const json_t *json, size_t flags) {
     mix_text_put(text, "]");
   } else if (json_is_real(json)) {
     put_real(text, json_real_value(json));
+  } else if (mix_json_special(json, &special)) {
+    mix_text_put(text, "%s", json_string_value(json) + 1);
   } else {
     put_dumped(text, json, flags);
   }
@@ -168,16 +172,66 @@ bool mix_json_has_few_values(const char *text, const char *call) {
   return mix_fail_format("%s has too many values to be one", call);
 }
 
-json_t *mix_json_parse(const char *text, const char *call) {
+/* ---- numbers that are not finite: strings that begin with MARK, since jansson has no such numbers ---- */
+
+#define MARK "\x1f"
+static const struct {
+  const char *token, *value;
+  double number;
+} specials[] = {{"Infinity", MARK "Infinity", INFINITY},
+                {"-Infinity", MARK "-Infinity", -INFINITY},
+                {"NaN", MARK "NaN", NAN}};
+enum { SPECIALS = sizeof specials / sizeof *specials };
+
+bool mix_json_special(const json_t *value, double *number) {
+  const char *text = json_string_value(value);
+  if (!text || *text != *MARK) return false;
+  for (int i = 0; i < SPECIALS; i++)
+    if (!strcmp(text, specials[i].value)) return *number = specials[i].number, true;
+  return false;
+}
+
+/* The text with such tokens outside its strings as those strings; NULL: it has none, or no memory. */
+static char *with_strings(const char *text) {
+  if (!strstr(text, "Infinity") && !strstr(text, "NaN")) return NULL;
+  mix_text out = {.grows = true};
+  bool inside = false;
+  for (const char *p = text; *p && !out.failed;) {
+    int found = -1;
+    for (int i = 0; i < SPECIALS && !inside; i++)
+      if (!strncmp(p, specials[i].token, strlen(specials[i].token))) found = i;
+    if (found >= 0) {
+      mix_text_put(&out, "\"\\u001f%s\"", specials[found].token);
+      p += strlen(specials[found].token);
+      continue;
+    }
+    const int length = inside && *p == '\\' && p[1] ? 2 : 1;
+    if (*p == '"') inside = !inside;
+    mix_text_put(&out, "%.*s", length, p);
+    p += length;
+  }
+  if (!out.failed) return out.text;
+  mix_free(out.text);
+  return NULL;
+}
+
+static json_t *parse(const char *text, const char *call) {
   MIX_OWN_FLOAT_MODES;
   json_error_t error;
-  if (!text) return mix_fail_type("%s: got no text; expected JSON", call);
-  if (!mix_json_has_room(text)) return NULL;
   errno = 0;
   json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
   /* jansson calls a token invalid, or says nothing, where it has no memory. */
   if (!json && errno == ENOMEM) return mix_fail_memory("JSON");
   if (!json) return mix_fail_value("%s: not valid JSON, line %d: %s", call, error.line, error.text);
+  return json;
+}
+
+json_t *mix_json_parse(const char *text, const char *call) {
+  if (!text) return mix_fail_type("%s: got no text; expected JSON", call);
+  if (!mix_json_has_room(text)) return NULL;
+  char *own = with_strings(text);
+  json_t *json = mix_failed() ? NULL : parse(own ? own : text, call);
+  mix_free(own);
   return json;
 }
 

@@ -34,6 +34,25 @@ static void weigh_classes(const cli_options *options, const mix_model *model, mi
   }
 }
 
+static int64_t rows_of(void *one_or_list, int i, int *count) {
+  const bool list = mix_is(one_or_list, &mix_list_class);
+  *count = list ? mix_list_count(one_or_list) : one_or_list != NULL;
+  if (!*count) return 0;
+  const mix_shape shape = mix_tensor_shape(list ? mix_list_get(one_or_list, i) : one_or_list);
+  return shape.rank ? shape.dims[0] : 0;
+}
+
+/* Targets whose count is another than that of the examples, which are one batch then (model_data.c). */
+static bool has_other_targets(const cli_part *part) {
+  int count = 1;
+  bool other = false;
+  for (int i = 0; i < count; i++) {
+    const int64_t rows = rows_of(part->y, i, &count);
+    other |= count && rows != cli_part_rows(part);
+  }
+  return other;
+}
+
 mix_fit_options cli_fit_options(const cli_options *options, const mix_model *model, const cli_part *part) {
   mix_fit_options fit = {.size = sizeof fit,
                          .x = part->x,
@@ -46,6 +65,11 @@ mix_fit_options cli_fit_options(const cli_options *options, const mix_model *mod
                          .seed = options->seed,
                          .verbose = MIX_SILENT,
                          .steps = options->steps};
+  if (has_other_targets(part)) {
+    fit.x = mix_dataset_from_element(mix_list_of(part->x, part->y));
+    fit.y = NULL;
+    fit.batch_size = 0;
+  }
   weigh_classes(options, model, &fit);
   return fit;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"
+#include "base/json_special.h"
 #include "base/object.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -51,8 +52,9 @@ static bool check_numbers(const json_t *value, int depth, mix_json_numbers *n) {
   if (depth == n->shape.rank) {
     n->boolean |= json_is_boolean(value);
     n->integer |= json_is_integer(value);
-    n->real |= json_is_real(value);
-    return json_is_boolean(value) || json_is_number(value);
+    const bool special = mix_json_special(value, &(double){0});
+    n->real |= json_is_real(value) || special;
+    return json_is_boolean(value) || json_is_number(value) || special;
   }
   bool good = json_is_array(value) && (int64_t)json_array_size(value) == n->shape.dims[depth];
   for (size_t i = 0; good && i < json_array_size(value); i++)
@@ -61,6 +63,7 @@ static bool check_numbers(const json_t *value, int depth, mix_json_numbers *n) {
 }
 
 bool mix_json_number_read(const json_t *value, double *number) {
+  if (mix_json_special(value, number)) return true;
   if (!json_is_number(value)) return false;
   *number = json_number_value(value);
   if (json_is_real(value)) return true;
@@ -88,6 +91,7 @@ static element *store_numbers(const json_t *value, bool integers, element *next)
     next->integer = json_is_true(value) ? 1 : json_integer_value(value);
   else
     next->real = json_is_true(value) ? 1 : json_number_value(value);
+  if (!integers) mix_json_special(value, &next->real);
   return next + 1;
 }
 

@@ -20,10 +20,15 @@ mix_tensor *mix_axis_moved(mix_tensor *x, int from, int to) {
 
 /* ---- of shapes ---- */
 
-static mix_tensor *ndim(mix_tensor *x) { return mix_fill(MIX_SCALAR, mix_operand_rank(x), MIX_INT32); }
+/* A number that is computed from x, as results of models must be. */
+static mix_tensor *counted(mix_tensor *x, double count) {
+  mix_tensor *none = mix_reduce_sum(mix_cast(mix_zeros_like(x), MIX_INT32), MIX_ALL_AXES, false);
+  return none ? mix_plus(none, count) : NULL;
+}
+static mix_tensor *ndim(mix_tensor *x) { return counted(x, mix_operand_rank(x)); }
 static mix_tensor *size_(mix_tensor *x) {
   const int64_t size = mix_shape_size(mix_tensor_shape(x)); /* unknown of shapes alone */
-  return mix_fill(MIX_SCALAR, size < 0 ? 0 : (double)size, MIX_INT32);
+  return counted(x, size < 0 ? 0 : (double)size);
 }
 static mix_tensor *empty_like(const mix_operands *o, mix_tensor *x) {
   return mix_zeros_like(mix_cast(x, mix_operand_dtype(o, "dtype", mix_tensor_dtype(x))));

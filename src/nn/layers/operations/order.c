@@ -91,13 +91,12 @@ static bool find_places(const char *method, double last, double q, quantiles *al
   return middle || !strcmp(method, "linear");
 }
 
-/* q: NULL for the one number. */
-static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_t *q, double only,
-                               double unit) {
+/* q: NULL for a half. */
+static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_t *q, double unit,
+                               const char *method) {
   const mix_axes axes = mix_operand_axes(o, "axis", mix_operand_rank(x));
   const bool keep = mix_operand_flag(o, "keepdims"), listed = json_is_array(q),
              whole = !mix_operand_json(o, "axis");
-  const char *method = mix_operand_json(o, "method") ? mix_operand_text(o, "method") : "linear";
   const int count = listed ? (int)json_array_size(q) : 1, rank = mix_operand_rank(x);
   quantiles all = {.count = 0};
   if (mix_failed()) return NULL;
@@ -107,7 +106,7 @@ static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_
   const int64_t size = mix_operand_size(wide, end);
   bool good = count <= MOST_QUANTILES;
   for (int i = 0; good && i < count; i++) {
-    double value = only;
+    double value = 0.5;
     good = !q || mix_json_number_read(listed ? json_array_get(q, (size_t)i) : q, &value);
     good = good && value * unit >= 0 && value * unit <= 1;
     if (good && !find_places(method, (double)(size < 0 ? 0 : size - 1), value * unit, &all))
@@ -135,13 +134,17 @@ static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_
   }
   return y;
 }
+/* Keras's layers of quantiles keep their method and do not use it. */
 static mix_tensor *quantile(const mix_operands *o, mix_tensor *x) {
-  return quantile_of(o, x, json_object_get(o->values, "q"), 0, 1);
+  return quantile_of(o, x, json_object_get(o->values, "q"), 1, "linear");
 }
 static mix_tensor *percentile(const mix_operands *o, mix_tensor *x) {
-  return quantile_of(o, x, json_object_get(o->values, "q"), 0, 0.01);
+  const char *method = mix_operand_text(o, "method");
+  return method ? quantile_of(o, x, json_object_get(o->values, "q"), 0.01, method) : NULL;
 }
-static mix_tensor *median(const mix_operands *o, mix_tensor *x) { return quantile_of(o, x, NULL, 0.5, 1); }
+static mix_tensor *median(const mix_operands *o, mix_tensor *x) {
+  return quantile_of(o, x, NULL, 1, "linear");
+}
 
 /* ---- places in sorted sequences ---- */
 

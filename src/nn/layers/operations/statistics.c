@@ -158,18 +158,15 @@ static mix_tensor *norm(const mix_operands *o, mix_tensor *x) {
   mix_axes axes = mix_operand_axes(o, "axis", mix_operand_rank(x));
   const bool keep = mix_operand_flag(o, "keepdims"), whole = !mix_operand_json(o, "axis");
   const json_t *given = mix_operand_json(o, "ord");
-  const char *name = json_string_value(given);
   double order = 2;
+  const bool frobenius = json_is_string(given) && !strcmp(json_string_value(given), "fro");
   if (whole && given && mix_operand_rank(x) > 2)
     return mix_operation_fail(o, MIX_VALUE_ERROR, "ord without an axis needs a vector or a matrix");
   for (int i = 0; whole && i < mix_operand_rank(x); i++) axes.axis[axes.count++] = i;
   const bool matrix = given && axes.count == 2;
   if (mix_failed()) return NULL;
-  if (!given || (name && !strcmp(name, "fro"))) return power_norm(x, axes, keep, 2);
-  if (!name || (strcmp(name, "inf") && strcmp(name, "-inf")))
-    order = name ? NAN : mix_operand_number(o, "ord");
-  else
-    order = *name == '-' ? -INFINITY : INFINITY;
+  if (!given || frobenius) return power_norm(x, axes, keep, 2);
+  if (!mix_json_number_read(given, &order)) order = NAN;
   if (axes.count > 2 || order != order || (matrix && !isinf(order) && fabs(order) != 1))
     return mix_operand_refused(o, MIX_UNSUPPORTED, "ord",
                                "fro, 1, -1, inf and -inf of matrices; a number of vectors");

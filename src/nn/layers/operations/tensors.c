@@ -2,10 +2,15 @@
 #include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
+#include "base/json_special.h"
 
 /* ---- one ---- */
 
 static const char operand_expected[] = "a tensor or numbers; lists of numbers are of one length and kind";
+
+static bool is_real(const json_t *value) {
+  return json_is_real(value) || mix_json_special(value, &(double){0});
+}
 
 /* Numbers of another kind than the dtype's are TensorFlow's error. */
 static bool suits(const mix_json_numbers *n, mix_dtype dtype) {
@@ -18,7 +23,7 @@ static mix_tensor *constant(const mix_operands *o, const char *name, const json_
   mix_json_numbers n;
   if (!mix_json_numbers_read(value, &n))
     return mix_operand_refused(o, MIX_TYPE_ERROR, name, operand_expected);
-  const mix_dtype real = json_is_real(value) && !mix_operands_of_tf(o) ? mix_floatx() : MIX_FLOAT32;
+  const mix_dtype real = is_real(value) && !mix_operands_of_tf(o) ? mix_floatx() : MIX_FLOAT32;
   const mix_dtype own = n.boolean ? MIX_BOOL : n.integer && !n.real ? MIX_INT32 : real;
   const mix_dtype dtype = like == MIX_DTYPE_NONE ? own : like;
   if (suits(&n, dtype)) return mix_json_numbers_tensor(&n, dtype);
@@ -84,7 +89,7 @@ static mix_dtype dtype_of_all(const operand *all, int count, mix_operand_rule ru
   mix_dtype dtype = MIX_DTYPE_NONE;
   for (int i = 0; i < count; i++) {
     if (all[i].tensor) dtype = promoted(dtype, mix_tensor_dtype(all[i].tensor));
-    floats |= !all[i].tensor && json_is_real(all[i].value);
+    floats |= !all[i].tensor && is_real(all[i].value);
     integers |= !all[i].tensor && json_is_integer(all[i].value);
   }
   if (rule == MIX_OPERANDS_BOOLEAN) return MIX_BOOL;
@@ -100,7 +105,7 @@ static mix_tensor *number_of(const json_t *value, mix_dtype dtype) {
 static void promote(const mix_operands *o, operand *all, int count) {
   const mix_operand_rule rule = o->operation->rule;
   for (operand *one = all; one < all + count && !mix_failed(); one++)
-    if (!json_is_number(one->value) || rule == MIX_OPERANDS_TYPED)
+    if (!(json_is_number(one->value) || is_real(one->value)) || rule == MIX_OPERANDS_TYPED)
       one->tensor = tensor_of(o, one->name, one->value, MIX_DTYPE_NONE);
   const mix_dtype dtype = mix_failed() ? MIX_DTYPE_NONE : dtype_of_all(all, count, rule);
   for (operand *one = all; one < all + count && !mix_failed(); one++)
