@@ -347,18 +347,13 @@ static bool variable_copies(planner *p, const int *exit_slot) {
 /* ---- placing deferred writes ---- */
 
 typedef struct placement {
-  bool *done;   /* node -> its step is placed */
-  int *readers; /* variable -> unplaced steps that read its old value */
-  int failing;  /* unplaced nodes that may fail on the values they meet */
+  bool *done;     /* node -> its step is placed */
+  bool *may_fail; /* node -> on the values it meets */
+  int *readers;   /* variable -> unplaced steps that read its old value */
+  int failing;    /* unplaced nodes that may fail on the values they meet */
 } placement;
 
 static bool is_step(const mix_ir_node *node) { return !node->source && !is_view(node); }
-
-/* A repeated node fails only if the first has, after which nothing is written. */
-static bool may_fail(const mix_ir_node *node) {
-  return !node->repeated && ((node->op->flags & MIX_OP_CHECKS_VALUES) ||
-                             (node->program && mix_program_may_fail(node->program)));
-}
 
 static bool is_known(const planner *p, const placement *x, int value) {
   int producer = mix_ir_producer(p->ir, p->base[value]);
@@ -378,7 +373,7 @@ static bool is_ready(const planner *p, placement *x, int n) {
 
 static bool place(planner *p, placement *x, int n) {
   x->done[n] = true;
-  x->failing -= may_fail(&p->ir->nodes[n]);
+  x->failing -= x->may_fail[n];
   count_readers(p, n, x->readers, -1);
   return node_step(p, n);
 }
@@ -399,12 +394,13 @@ static void count_copies(const planner *p, int *readers) {
 static bool place_nodes(planner *p, int *deferred_order, int deferred_count) {
   mix_ir *ir = p->ir;
   placement x = {.done = mix_ir_flags(ir, ir->node_count + 1),
+                 .may_fail = mix_failing_nodes(ir, p->base),
                  .readers = mix_ir_ints(ir, ir->variable_count + 1)};
-  if (!x.done || !x.readers) return false;
+  if (!x.done || !x.may_fail || !x.readers) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (!is_step(&ir->nodes[n])) continue;
     count_readers(p, n, x.readers, 1);
-    x.failing += may_fail(&ir->nodes[n]);
+    x.failing += x.may_fail[n];
   }
   count_copies(p, x.readers);
   for (int n = 0; n < ir->node_count; n++) {

@@ -5,3 +5,6 @@
 
 /* Fills compiled->plan from compiled->ir, memory included. False with the error recorded. */
 bool mix_make_plan(mix_compiled *compiled);
+/* failing_nodes.c: by node, can it fail on the values that it meets, though no earlier one has? `base`: value
+ * -> the value whose memory it shares. In the ir's memory; NULL: out of memory. */
+bool *mix_failing_nodes(mix_ir *ir, const int *base);

@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Small results come as soon as they can: many values may wait for them, as all updates of an optimizer for
+ * the power of its decay rate. */
+static bool is_early(const mix_ir *ir, const mix_ir_node *node) {
+  enum { SMALL = 4096 };
+  size_t bytes = 0;
+  for (int o = 0; o < node->output_count; o++)
+    bytes +=
+        mix_value_bytes(ir->values[node->first_output + o].dtype, ir->values[node->first_output + o].shape);
+  return node->output_count > 0 && bytes <= SMALL && !(node->op->flags & (MIX_OP_STATEFUL | MIX_OP_UPDATES));
+}
+
 bool mix_order_as_planned(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
   const int steps = compiled->plan.step_count;
@@ -19,6 +30,7 @@ bool mix_order_as_planned(mix_compiled *compiled) {
   }
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
+    if (is_early(ir, node)) place[n] = node->guard < 0 ? 0 : place[mix_ir_producer(ir, node->guard)];
     for (int i = 0; !node->source && i < node->input_count;
          i++) { /* of views, and of nodes without results */
       const int before = place[mix_ir_producer(ir, node->inputs[i])];
@@ -93,13 +105,14 @@ bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
   for (int round = 0; round < ROUNDS && compiled->plan.arena_bytes > target; round++) {
     if (!mix_repeat_problem_of(compiled, &problem)) return false;
     bool *dropped = mix_ir_flags(compiled->ir, problem.step_count + 1);
-    problem.visits_left = *visits;
+    const uint64_t visits_of_round = *visits / 2; /* the later rounds have some, too */
+    problem.visits_left = visits_of_round;
     if (!dropped || !mix_repeat_simulate(&problem, problem.step_count, dropped, NULL, &now)) return false;
     const size_t gaps = compiled->plan.arena_bytes > now.peak ? compiled->plan.arena_bytes - now.peak : 0;
     const size_t aim = target > gaps ? target - gaps : 0;
     if (now.peak <= aim) break;
     if (!mix_repeat_search(&problem, now.peak_step, aim, dropped, &then)) return false;
-    *visits = problem.visits_left;
+    *visits -= visits_of_round - problem.visits_left;
     if (then.peak >= now.peak || then.seconds <= 0) break;
     if (!repeat(compiled, dropped, now.peak_step)) return false;
   }
