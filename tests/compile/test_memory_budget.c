@@ -1,0 +1,67 @@
+/* Memory budgets (mix_set_memory_budget): training steps of the examples' models and of random ones give the
+ * same bits at every budget, down to the smallest that is found; a budget below it is an error that has it.
+ */
+/* Holds docs/NUMERICS.md: The same bits again. */
+#include "compile/budget_models.h"
+
+static void in_each_policy(const task *t) {
+  for (int p = 0; p < POLICIES; p++) assert_true(same_bits_at_all_budgets(t, policies[p], 0) > 0);
+}
+
+static void the_guides_model(void **state) {
+  (void)state;
+  in_each_policy(&(task){.build = guide, .rows = 512, .optimizer = "rmsprop"});
+}
+static void a_resnet(void **state) {
+  (void)state;
+  in_each_policy(&(task){.build = resnet, .rows = 8, .side = 12, .optimizer = "sgd"});
+}
+static void a_transformer(void **state) {
+  (void)state;
+  in_each_policy(&(task){.build = transformer, .rows = 16, .tokens = 12, .optimizer = "adam"});
+}
+static void an_lstm(void **state) {
+  (void)state;
+  in_each_policy(&(task){.build = lstm, .rows = 16, .tokens = 12, .optimizer = "adam"});
+}
+
+/* By day each model in one policy. */
+static void random_models(void **state) {
+  (void)state;
+  static const char *const optimizers[] = {"sgd", "adam", "lamb", "adafactor"};
+  int repeating = 0;
+  for (int seed = 1; seed <= 20; seed++) {
+    const task t = {.build = random_model, .rows = 64, .optimizer = optimizers[seed % 4]};
+    for (int p = 0; p < POLICIES; p++)
+      if (seed % POLICIES == p) repeating += same_bits_at_all_budgets(&t, policies[p], seed) > 0;
+  }
+  assert_true(repeating >= 10);
+}
+
+static void other_budgets_have_other_plans(void **state) {
+  (void)state;
+  const task t = {.build = resnet, .rows = 8, .side = 12, .optimizer = "sgd"};
+  MIX_SCOPE {
+    mix_plan_report reports[3];
+    int64_t labels[8] = {1, 2, 3};
+    mix_set_global_policy("float32");
+    mix_model *model = t.build();
+    mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                      .optimizer = mix_optimizer_from_name("sgd"));
+    for (int i = 0; i < 3; i++) {
+      mix_set_memory_budget(i == 1 ? reports[0].peak_bytes - reports[0].arena_bytes / 4 : 0);
+      mix_model_train_on_batch(model, numbers_of(&t), mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(8)));
+      mix_function_report(mix_model_train_function(model), &reports[i], sizeof reports[i]);
+      if (mix_error()) fail_msg("%s", mix_error_message());
+    }
+    assert_true(reports[1].peak_bytes < reports[0].peak_bytes);
+    assert_int_equal(reports[2].peak_bytes, reports[0].peak_bytes);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(the_guides_model), TEST(a_resnet),
+                                     TEST(a_transformer),    TEST(an_lstm),
+                                     TEST(random_models),    TEST(other_budgets_have_other_plans)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
