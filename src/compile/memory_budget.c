@@ -1,6 +1,7 @@
-/* Compiling for a budget. The plan that fits anyway is taken as it is. Otherwise there are two ways, which
- * are both gone: steps that run twice, and the same with the least use of memory (mix_set_memory), which does
- * without 16-bit copies of weights. What is estimated to take less time is taken. */
+/* Compiling for a budget. The plan that fits anyway is taken as it is. Otherwise there are four ways, which
+ * are all gone: steps that run twice, with loops as they are or such that keep every n-th carry, and both
+ * with the least use of memory (mix_set_memory), which does without 16-bit copies of weights. What is
+ * estimated to take less time is taken. */
 #include "compile/memory_budget.h"
 
 #include "base/error.h"
@@ -89,8 +90,17 @@ static bool try_repeats(way *w, size_t budget) {
   return w->fits || plan_for_least(w, &s, budget);
 }
 
-static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool stages, size_t budget) {
-  if (!(w->compiled = mix_compile(mix_ir_copy(ir), context, stages))) return false;
+/* Without a plan where `loops` is asked for, and there is none whose carries are worth it. */
+static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool stages, bool loops,
+                    size_t budget) {
+  bool any = true;
+  *w = (way){.compiled = mix_compile(mix_ir_copy(ir), context, stages)};
+  if (!w->compiled || (loops && !mix_plan_repeat_loops(w->compiled, budget, &any))) return false;
+  if (!any) {
+    mix_compiled_free(w->compiled);
+    w->compiled = NULL;
+    return true;
+  }
   const mix_plan *plan = &w->compiled->plan;
   w->fits = w->compiled->report.peak_bytes <= budget;
   if (!w->fits && !try_repeats(w, budget)) return false;
@@ -98,7 +108,7 @@ static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool s
   return true;
 }
 
-/* ---- both ---- */
+/* ---- all ---- */
 
 /* Is b better than a? Where none fits, what takes less. */
 static bool is_better(const way *b, const way *a) {
@@ -106,17 +116,21 @@ static bool is_better(const way *b, const way *a) {
   return b->fits ? b->seconds < a->seconds : b->compiled->report.peak_bytes < a->compiled->report.peak_bytes;
 }
 
-static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, way ways[2]) {
-  if (!try_way(&ways[0], ir, context, stages, budget)) return false;
-  const mix_compiled *first = ways[0].compiled;
-  if ((ways[0].fits && !first->report.recomputed_nodes) || context->memory == MIX_MEMORY_LEAST) return true;
-  mix_context least = *context;
-  least.memory = MIX_MEMORY_LEAST;
-  if (!try_way(&ways[1], ir, &least, stages, budget)) return false;
-  if (!is_better(&ways[1], &ways[0])) return true;
-  const way other = ways[0];
-  ways[0] = ways[1];
-  ways[1] = other;
+/* Puts the best of those that are gone into `best`. */
+static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, way *best) {
+  mix_context contexts[2] = {*context, *context};
+  contexts[1].memory = MIX_MEMORY_LEAST;
+  for (int i = 0; i < 4; i++) {
+    const bool least = i / 2, loops = i % 2;
+    way next;
+    if ((least && context->memory == MIX_MEMORY_LEAST) || (loops && !ir->body_count)) continue;
+    const bool good = try_way(&next, ir, &contexts[least], stages, loops, budget);
+    const bool takes = good && next.compiled && (!best->compiled || is_better(&next, best));
+    mix_compiled_free(takes ? best->compiled : next.compiled);
+    if (takes) *best = next;
+    if (!good) return false;
+    if (i == 0 && best->fits && !best->compiled->report.recomputed_nodes) break;
+  }
   return true;
 }
 
@@ -124,21 +138,20 @@ mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
   const size_t budget = mix_memory_budget();
   const mix_context context = mix_context_default();
   if (!ir || !budget || mix_failed()) return mix_compile(ir, NULL, stages);
-  way ways[2] = {{.compiled = NULL}};
+  way best = {.compiled = NULL};
   bool good = false;
   if (context.backend->compile_graph)
     mix_fail_unsupported(
         "set_memory_budget: the device \"%s\" plans memory by itself; set the budget to 0, or try "
         "mix_set_device(\"%s\")",
         context.backend->name, context.backend->host->name);
-  else if (try_ways(ir, &context, stages, budget, ways) && !(good = ways[0].fits))
-    mix_fail_over_budget(ways[0].compiled, budget);
-  mix_compiled_free(ways[1].compiled);
+  else if (try_ways(ir, &context, stages, budget, &best) && !(good = best.fits))
+    mix_fail_over_budget(best.compiled, budget);
   if (good) {
-    ways[0].compiled->original = ir;
-    return ways[0].compiled;
+    best.compiled->original = ir;
+    return best.compiled;
   }
-  mix_compiled_free(ways[0].compiled);
+  mix_compiled_free(best.compiled);
   mix_ir_free(ir);
   return NULL;
 }

@@ -27,5 +27,10 @@ bool mix_order_as_planned(mix_compiled *compiled);
  * as few as was found. Sets recomputed_nodes and recomputed_bytes of the report. The bits are the same.
  * `visits` bounds the search, which uses them up. False with the error recorded. */
 bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits);
+/* repeat_loops.c: plans again with loops that keep every n-th carry, the largest first, until the plan takes
+ * at most so many bytes or there is none left. `any`: was there one? False with the error recorded. */
+bool mix_plan_repeat_loops(mix_compiled *compiled, size_t budget, bool *any);
+/* Adds them to recomputed_nodes and recomputed_bytes of the report. */
+void mix_count_repeated_loops(mix_compiled *compiled);
 /* budget_report.c: the error of a plan that does not fit. */
 void mix_fail_over_budget(const mix_compiled *least, size_t budget);

@@ -93,6 +93,7 @@ static void count_repeats(mix_compiled *compiled) {
     for (int o = 0; o < step->output_count; o++)
       report->recomputed_bytes += compiled->plan.slots[step->outputs[o]].bytes;
   }
+  mix_count_repeated_loops(compiled);
 }
 
 /* Each round lowers the peak that is left by the last one. The estimate does not know gaps between the values

@@ -114,7 +114,6 @@ static void the_bits_of_training(void **state) {
         outcome whole = train(kinds[k].make, lengths[l], policies[p], 0);
         for (int e = 0; e < 5; e++) {
           outcome got = train(kinds[k].make, lengths[l], policies[p], every[e]);
-                        (int)every[e], whole.arena_bytes, got.arena_bytes);
           same_bits(&whole, &got, kinds[k].name, lengths[l], every[e]);
           free(got.bits);
         }
