@@ -1,6 +1,5 @@
 /* Loops that keep every n-th carry, chosen for a budget. */
 #include "compile/memory_budget.h"
-#include "compile/plan_steps.h"
 #include "passes/checkpoint_loops.h"
 #include "tensor/shape.h"
 
@@ -23,10 +22,8 @@ static bool repeat_largest(mix_compiled *compiled, bool *found) {
       best = i;
   *found = best >= 0;
   if (!*found) return count >= 0;
-  if (!mix_ir_keep_every(compiled->ir, &pairs[best], mix_loop_pair_least(&pairs[best]))) return false;
-  compiled->plan = (mix_plan){.slot_count = 0};
-  compiled->report.unshared_bytes = 0;
-  return mix_make_plan(compiled);
+  return mix_ir_keep_every(compiled->ir, &pairs[best], mix_loop_pair_least(&pairs[best])) &&
+         mix_plan_again(compiled);
 }
 
 /* The repeated loop of a body; NULL: it has none. */

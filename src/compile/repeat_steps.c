@@ -43,8 +43,8 @@ bool mix_order_as_planned(mix_compiled *compiled) {
   return mix_ir_set_order(ir, order);
 }
 
-/* Makes the plan anew. What was compiled of the former one reads it until it is destroyed. */
-static bool plan_again(mix_compiled *compiled) {
+/* What was compiled of the former plan reads it until it is destroyed. */
+bool mix_plan_again(mix_compiled *compiled) {
   if (compiled->executable) compiled->context.backend->destroy(compiled->executable);
   compiled->executable = NULL;
   compiled->plan = (mix_plan){.slot_count = 0};
@@ -78,7 +78,7 @@ static bool repeat(mix_compiled *compiled, const bool *steps, int boundary) {
   mix_repeat *repeats = mix_ir_array(ir, ir->node_count + 1, sizeof *repeats);
   if (!dropped || !late || !repeats || !mark_nodes(compiled, steps, boundary, dropped, late)) return false;
   const int count = mix_ir_find_repeats(ir, dropped, late, repeats);
-  return count >= 0 && mix_ir_repeat_nodes(ir, count, repeats) && plan_again(compiled);
+  return count >= 0 && mix_ir_repeat_nodes(ir, count, repeats) && mix_plan_again(compiled);
 }
 
 static void count_repeats(mix_compiled *compiled) {
@@ -102,7 +102,7 @@ bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
   enum { ROUNDS = 6 };
   mix_repeat_problem problem;
   mix_repeat_outcome now, then;
-  if (!plan_again(compiled)) return false;
+  if (!mix_plan_again(compiled)) return false;
   for (int round = 0; round < ROUNDS && compiled->plan.arena_bytes > target; round++) {
     if (!mix_repeat_problem_of(compiled, &problem)) return false;
     bool *dropped = mix_ir_flags(compiled->ir, problem.step_count + 1);
