@@ -110,22 +110,20 @@ static bool begin(step *s) {
   return false;
 }
 
-/* The smallest budget that a plan fits, to one part in 256 of `plain`. */
-static bool find_least(step *s, size_t plain) {
-  step best = {.model = NULL};
-  size_t low = 0, high = plain;
-  while (high - low > plain / 256) {
-    s->budget = low + (high - low) / 2;
-    if (begin(s))
-      best = *s, high = s->report.peak_bytes < s->budget ? s->report.peak_bytes : s->budget;
-    else if (mix_failed())
-      return false;
-    else
-      low = s->budget;
+/* A first step under the smallest budget that a plan fits, which the error of one byte has. */
+static bool begin_least(step *s) {
+  char message[2048];
+  const char *found;
+  step try = *s;
+  try.budget = 1;
+  if (run(&try) || mix_error() != MIX_MEMORY_ERROR) return false;
+  mix_error_take(message, sizeof message);
+  found = strstr(message, "that was found is ");
+  if (!found || sscanf(found, "that was found is %zu bytes", &s->budget) != 1) {
+    fprintf(stderr, "bench: no smallest budget in \"%s\"\n", message);
+    return false;
   }
-  if (!best.model) return false;
-  *s = best;
-  return true;
+  return begin(s);
 }
 
 static void print_row(const bench_settings *settings, const subject *s, const char *budget, const step *row,
@@ -171,7 +169,7 @@ static bool measure(const bench_settings *settings, const subject *s, size_t *pl
     if (mix_failed()) return false;
   }
   steps[count] = steps[0];
-  if (!find_least(&steps[count], *plain_bytes)) return false;
+  if (!begin_least(&steps[count])) return false;
   names[count++] = "least";
   for (int i = 0; i < count; i++) runs[i] = (bench_candidate){.run = run, .context = &steps[i]};
   if (!bench_interleave(runs, count, s->seconds, &rounds)) return false;

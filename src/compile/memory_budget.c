@@ -5,6 +5,7 @@
 #include "compile/memory_budget.h"
 
 #include "base/error.h"
+#include "compile/budget_warning.h"
 #include <string.h>
 
 enum { TRIES = 3, LEAST_TRIES = 6 };
@@ -138,6 +139,7 @@ mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
   const size_t budget = mix_memory_budget();
   const mix_context context = mix_context_default();
   if (!ir || !budget || mix_failed()) return mix_compile(ir, NULL, stages);
+  mix_warn_of_budget(budget);
   way best = {.compiled = NULL};
   bool good = false;
   if (context.backend->compile_graph)
