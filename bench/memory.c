@@ -176,10 +176,14 @@ static bool measure(const bench_settings *settings, const subject *s, size_t *pl
   for (int i = 0; i < count; i++)
     print_row(settings, s, names[i], &steps[i], &steps[0], 1 / bench_ratio(&runs[0], &runs[i], rounds), rows);
   if (half_of && settings->text)
-    printf(
-        "  the guides' promise: the least is %.3f of float32's plan of %.1f MiB (goal <=0.5, for <=1.1 of the "
-        "time)\n",
-        (double)steps[count - 1].report.peak_bytes / (double)half_of, (double)half_of / (1 << 20));
+    printf("  the guides' promise: the least is %.3f of float32's plan of %.1f MiB
+           "
+           "  (goal <=0.5, for <=1.1 of the time)
+           ",
+               (double)steps[count - 1]
+                   .report.peak_bytes /
+               (double)half_of,
+           (double)half_of / (1 << 20));
   return true;
 }
 
