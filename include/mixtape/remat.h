@@ -22,11 +22,9 @@ typedef struct mix_remat_scope_options {
    * "none": nothing, which is Keras's None, inside a scope that says otherwise. */
   const char *mode;
   int64_t output_size_threshold;  /* of "larger_than"; 0: 1024; negative: all layers with results */
-  const char *const *layer_names; /* of "list_of_layers"; copied */
-  int layer_count;
+  const char *const *layer_names; /* of "list_of_layers"; ended by NULL; copied. NULL: none */
 } mix_remat_scope_options;
-/* Begins a scope. NULL with the error recorded: a ValueError for a mode that does not exist and for a
- * negative number of names, a TypeError for a name that is NULL. */
+/* Begins a scope. NULL with the error recorded: a ValueError for a mode that does not exist. */
 MIX_API mix_remat_scope *mix_remat_scope_begin_with(const mix_remat_scope_options *options);
 #ifndef __cplusplus
 /* mix_remat_scope_begin("larger_than", .output_size_threshold = 4096) */

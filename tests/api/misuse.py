@@ -13,8 +13,8 @@ import sys
 # Not called: they end scopes, record the error that they are given, or take memory and functions whose
 # validity no callee can check.
 EXCLUDED = {
-    "mix_shutdown", "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end", "mix_error_record",
-    "mix_set_allocator",
+    "mix_shutdown", "mix_set_log_callback", "mix_policy_scope_end", "mix_remat_scope_end", "mix_autocast_end",
+    "mix_error_record", "mix_set_allocator",
 }
 # Opaque handles that are objects with a class, as kinds of wrong objects for each other.
 OBJECTS = {
@@ -61,6 +61,7 @@ PLAIN = {
     "mix_csv_logger_options": {"filename": '"x.csv"'},
     "mix_model_save_weights": {"path": '"x.npz"'},
     "mix_backup_and_restore_options": {"backup_dir": '"y"'},
+    "mix_remat": {"function": "body"},
     "mix_dataset_generator_options": {"generate": "generate"}, "mix_dataset_window_options": {"window": "2"},
     "mix_dataset_map_options": {"function": "body"}, "mix_dataset_filter_options": {"predicate": "keep"},
     "mix_dataset_interleave_options": {"function": "expand"}, "mix_function_options": {"body": "body"},

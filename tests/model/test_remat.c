@@ -123,12 +123,12 @@ static void train(builder build, const char *policy, const mix_remat_scope_optio
   assert_true(result->bytes > 0);
 }
 
-static const char *const listed[] = {"dense_1", "lstm", "conv2d_1", "multi_head_attention"};
+static const char *const listed[] = {"dense_1", "lstm", "conv2d_1", "multi_head_attention", NULL};
 static const mix_remat_scope_options modes[] = {
     {.size = sizeof *modes, .mode = "full"},
     {.size = sizeof *modes, .mode = "activations"},
     {.size = sizeof *modes, .mode = "larger_than", .output_size_threshold = 600},
-    {.size = sizeof *modes, .mode = "list_of_layers", .layer_names = listed, .layer_count = 4}};
+    {.size = sizeof *modes, .mode = "list_of_layers", .layer_names = listed}};
 enum { MODES = sizeof modes / sizeof *modes };
 
 static trained plain, repeated;
@@ -201,7 +201,7 @@ static mix_model *stack(void) {
   return mix_model_new(inputs, mix_call(mix_dense(1), mix_call(mix_flatten(.name = NULL), x)));
 }
 
-static const char *const blocks[] = {"block_0", "block_1", "block_2", "block_3", "block_4", "block_5"};
+static const char *const blocks[] = {"block_0", "block_1", "block_2", "block_3", "block_4", "block_5", NULL};
 
 static size_t bytes_of_stack(const char *policy, const mix_remat_scope_options *options) {
   mix_plan_report report;
@@ -226,7 +226,7 @@ static size_t bytes_of_stack(const char *policy, const mix_remat_scope_options *
 static void a_stack_of_blocks_needs_less_than_half(void **state) {
   (void)state;
   static const mix_remat_scope_options by_block = {
-      .size = sizeof by_block, .mode = "list_of_layers", .layer_names = blocks, .layer_count = LAYERS};
+      .size = sizeof by_block, .mode = "list_of_layers", .layer_names = blocks};
   static const char *const policies[] = {"float32", "mixed_float16"};
   for (int p = 0; p < 2; p++) {
     const double all = (double)bytes_of_stack(policies[p], NULL),

@@ -45,19 +45,14 @@ static bool find_kind(const char *name, remat_kind *kind) {
                         name, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }
 
-static bool copy_names(mix_remat_mode *mode, const mix_remat_scope_options *o) {
-  if (o->layer_count < 0)
-    return mix_fail_value("remat_scope_begin: layer_count is %d; expected the number of layer_names",
-                          o->layer_count);
-  if (o->layer_count && !o->layer_names)
-    return mix_fail_type("remat_scope_begin: layer_names is NULL; expected %d names", o->layer_count);
-  mode->names = mix_calloc((size_t)o->layer_count + 1, sizeof *mode->names);
-  for (int i = 0; mode->names && i < o->layer_count; i++) {
-    if (!o->layer_names[i])
-      return mix_fail_type("remat_scope_begin: layer name %d is NULL; expected the name of a layer", i);
-    if (!(mode->names[mode->name_count++] = mix_intern(o->layer_names[i]))) return false;
-  }
-  return mode->names != NULL;
+static bool copy_names(mix_remat_mode *mode, const char *const *names) {
+  int count = 0;
+  while (names && names[count]) count++;
+  mode->names = mix_calloc((size_t)count + 1, sizeof *mode->names);
+  if (!mode->names) return false;
+  for (; mode->name_count < count; mode->name_count++)
+    if (!(mode->names[mode->name_count] = mix_intern(names[mode->name_count]))) return false;
+  return true;
 }
 
 mix_remat_scope *mix_remat_scope_begin_with(const mix_remat_scope_options *options) {
@@ -69,7 +64,7 @@ mix_remat_scope *mix_remat_scope_begin_with(const mix_remat_scope_options *optio
   if (!mode) return NULL;
   mode->kind = kind;
   mode->threshold = o.output_size_threshold ? o.output_size_threshold : THRESHOLD;
-  mix_remat_scope *scope = copy_names(mode, &o) ? mix_calloc(1, sizeof *scope) : NULL;
+  mix_remat_scope *scope = copy_names(mode, o.layer_names) ? mix_calloc(1, sizeof *scope) : NULL;
   if (!scope) return mix_release(mode), NULL;
   *scope = (mix_remat_scope){.mode = mode, .outer = innermost};
   return innermost = scope;
