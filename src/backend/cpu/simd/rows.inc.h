@@ -304,14 +304,14 @@ static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, ui
   }
 }
 
-/* The random bits of n elements from `first` on (ops/stochastic_round.h): eight of each Philox block. */
+/* The random bits of n elements from `first` on (ops/stochastic_round.h): eight of each Philox block, whose
+ * words lie in memory as in a little-endian processor. */
 static void row_draws(uint16_t *draws, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
   enum { LONGS = LANES / 2, GROUP_DRAWS = 8 * LONGS };
-  uint64_t lanes[4][LONGS];
-  uint16_t group[GROUP_DRAWS];
-  for (int j = 0; j < LONGS; j++) lanes[0][j] = (uint64_t)j;
+  uint64_t lanes[LONGS], more_lanes[LONGS], group[2 * LONGS];
+  for (int j = 0; j < LONGS; j++) lanes[j] = (uint64_t)j;
   vl numbers;
-  memcpy(&numbers, lanes[0], sizeof numbers);
+  memcpy(&numbers, lanes, sizeof numbers);
   for (int64_t i = -(int64_t)(first % 8); i < n; i += GROUP_DRAWS) {
     const vl index = numbers + l_set((first + (uint64_t)i) / 8);
     vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
@@ -325,31 +325,50 @@ static void row_draws(uint16_t *draws, uint64_t key, uint64_t counter, uint64_t 
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
-    memcpy(lanes[0], &a, sizeof a);
-    memcpy(lanes[1], &b, sizeof b);
-    memcpy(lanes[2], &c, sizeof c);
-    memcpy(lanes[3], &d, sizeof d);
-    for (int j = 0; j < GROUP_DRAWS; j++) group[j] = (uint16_t)(lanes[j % 8 / 2][j / 8] >> (j % 2 ? 16 : 0));
+    const vl low = l_set(0xffffffffu), words = (a & low) | (b << 32), more_words = (c & low) | (d << 32);
+    memcpy(lanes, &words, sizeof words);
+    memcpy(more_lanes, &more_words, sizeof more_words);
+    for (int j = 0; j < LONGS; j++) group[2 * j] = lanes[j], group[2 * j + 1] = more_lanes[j];
     const int64_t skipped = i < 0 ? -i : 0, end = n - i < GROUP_DRAWS ? n - i : GROUP_DRAWS;
-    memcpy(draws + i + skipped, group + skipped, (size_t)(end - skipped) * sizeof *draws);
+    if (end - skipped == GROUP_DRAWS)
+      memcpy(draws + i, group, sizeof group);
+    else
+      memcpy(draws + i + skipped, (const uint16_t *)group + skipped, (size_t)(end - skipped) * sizeof *draws);
   }
+}
+
+/* r may be x. */
+static void round_by_draws(float *r, const float *x, int64_t step, const uint16_t *draws, int64_t n) {
+  enum { PART = 512 };
+  uint32_t wide[PART];
+  for (int64_t i = 0; i < n; i++) wide[i] = draws[i];
+  int64_t i = 0;
+  for (; step && i + LANES <= n; i += LANES) {
+    const vi bits = (vi)v_load(x + i), size = bits & v_set_integer(0x7fffffff),
+             nan = (vi)(size > v_set_integer(0x7f800000));
+    vi draw;
+    memcpy(&draw, wide + i, sizeof draw);
+    const vi moved = (nan & (bits | v_set_integer(0x400000))) | (~nan & (bits + draw));
+    v_store(r + i, (vf)(moved & v_set_integer((int32_t)0xffff0000)));
+  }
+  for (; i < n; i++) r[i] = mix_bits_float(mix_stochastic_bits(mix_float_bits(x[step ? i : 0]), wide[i]));
 }
 
 static void tile_stochastic_round(ARGUMENTS) {
   enum { PART = 512 };
   uint16_t draws[PART];
-  const float *const x = operands[0];
+  const float *x = operands[0];
   float *const r = result;
   const int64_t seed = *(const int64_t *)operands[1], step = *(const int64_t *)operands[2],
                 place = *(const int64_t *)operands[3];
-  const bool nearest = immediate == MIX_ROUND_NEAREST;
+  if (immediate == MIX_ROUND_NEAREST) {
+    for (int64_t i = 0; i < n; i++)
+      r[i] = mix_bits_float(mix_nearest_bits(mix_float_bits(x[steps[0] ? i : 0])));
+    return;
+  }
   for (int64_t i = 0; i < n; i += PART) {
     const int64_t count = n - i < PART ? n - i : PART;
-    if (!nearest)
-      row_draws(draws, (uint64_t)seed, mix_stochastic_counter(step, immediate), (uint64_t)(place + i), count);
-    for (int64_t j = 0; j < count; j++) {
-      const uint32_t bits = mix_float_bits(x[steps[0] ? i + j : 0]);
-      r[i + j] = mix_bits_float(nearest ? mix_nearest_bits(bits) : mix_stochastic_bits(bits, draws[j]));
-    }
+    row_draws(draws, (uint64_t)seed, mix_stochastic_counter(step, immediate), (uint64_t)(place + i), count);
+    round_by_draws(r + i, x + (steps[0] ? i : 0), steps[0], draws, count);
   }
 }
