@@ -206,6 +206,9 @@ static void update_variable(step *s, int i) {
   if (!s->gradients[i]) return; /* another rank updates it */
   mix_tensor *own = mix_shards_rows(optimizer, index, s->gradients[i]);
   mix_tensor *gradient = mix_cast(own, mix_update_dtype(&s->update, variable));
+  /* The casts of what is read come before the rule, whose nodes then are a chain that the CPU knows. */
+  for (int k = 0; k < MIX_MAX_SLOTS && optimizer->rounding != MIX_STATE_UNROUNDED; k++)
+    if (optimizer->slots[k]) mix_update_get(&s->update, optimizer->slots[k][index]);
   mix_update_begin_parts(&s->update, variable, mix_optimizer_idle_changes(optimizer));
   while (mix_update_next_part(&s->update))
     optimizer->class->update(&s->update, index, part_gradient(&s->update, gradient));
