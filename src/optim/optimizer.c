@@ -146,20 +146,6 @@ static bool check_common(const mix_optimizer *optimizer) {
 
 /* ---- state ---- */
 
-mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *),
-                                     const void *context) {
-  mix_capture *capture = mix_capture_set(NULL);
-  mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
-  mix_scope *scope = mix_scope_begin();
-  const mix_variable_options options = {
-      .size = sizeof options, .initial_value = initial(context), .name = name, .not_trainable = true};
-  mix_variable *variable = mix_retain(mix_variable_take(&options));
-  if (scope) mix_scope_end(scope);
-  mix_cast_dtype_set(cast);
-  mix_capture_set(capture);
-  return variable;
-}
-
 static mix_tensor *zero_count(const void *context) { return mix_scalar(0, MIX_INT64); }
 static mix_tensor *zero_int32(const void *context) { return mix_scalar(0, MIX_INT32); }
 static mix_tensor *given_rate(const void *context) {

@@ -43,7 +43,10 @@ static json_t *optimizer_config(mix_optimizer *optimizer) {
   mix_fields fields = mix_optimizer_fields(plain->class, plain->rules);
   mix_optimizer_settings options = plain->options;
   options.common.semantics = plain->semantics;
-  return config_or_null(mix_fields_write(&fields, &options, NULL));
+  json_t *config = mix_fields_write(&fields, &options, NULL);
+  if (config && plain->rounding != MIX_STATE_UNROUNDED) /* Keras's configs lack it */
+    mix_json_set(config, "state", json_string(options.common.state));
+  return config_or_null(config);
 }
 
 static json_t *loss_scale_config(mix_optimizer *optimizer) {

@@ -355,6 +355,7 @@ void mix_emit_elementwise(mix_emitter *e, const mix_ir_node *node) {
     mix_emit_result(e, node, 0, mix_emit_cast(e, x[0], type.dtype));
     return;
   }
-  const double alpha = mix_opcode_has_immediate(opcode) ? ((const mix_alpha_attributes *)node->attributes)->alpha : 0;
+  const double alpha =
+      mix_opcode_has_immediate(opcode) ? ((const mix_alpha_attributes *)node->attributes)->alpha : 0;
   mix_emit_result(e, node, 0, emit_opcode(e, opcode, alpha, x));
 }

@@ -63,6 +63,14 @@ double mix_emit_lowest(mix_dtype dtype);
 mix_hlo mix_emit_probabilities(mix_emitter *e, mix_hlo x);
 /* emit_random.c: as the ops of their names, from a state of int64 (2) */
 mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
+/* emit_philox.c: the blocks of a key and a counter, scalars or arrays of uint64, at these indices */
+typedef struct mix_emit_words {
+  mix_hlo v[4];
+} mix_emit_words;
+mix_emit_words mix_emit_philox(mix_hlo_writer *w, mix_hlo key, mix_hlo counter, mix_hlo index);
+/* The places of the elements of a shape, in order: uint64 (elements). */
+mix_hlo mix_emit_places(mix_hlo_writer *w, mix_shape shape);
+mix_hlo mix_emit_shifted(mix_hlo_writer *w, mix_hlo x, int64_t bits);
 /* As stochastic_round, from x, seed and step in the shape of x. */
 mix_hlo mix_emit_stochastic_round(mix_emitter *e, const mix_hlo *x, double stream);
 /* emit_rows.c: where the indices are outside [0, count) */

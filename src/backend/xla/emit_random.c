@@ -1,30 +1,6 @@
-/* Random numbers: Philox 4x32-10 as integer arithmetic (base/philox.h), and what is made of its words. Normal
- * numbers are computed in double, as by the reference kernels. */
+/* Random numbers: what is made of the words of Philox (emit_philox.c). Normal numbers are computed in double,
+ * as by the reference kernels. */
 #include "backend/xla/emit_inside.h"
-#include "ops/stochastic_round.h"
-
-typedef struct words {
-  mix_hlo v[4];
-} words;
-
-static mix_hlo word(mix_hlo_writer *w, mix_hlo like, uint32_t number) {
-  return mix_hlo_whole(w, mix_type_of(MIX_UINT32, like.shape), number);
-}
-
-/* The two halves of uint64. */
-static mix_hlo low(mix_hlo_writer *w, mix_hlo x) { return mix_hlo_convert(w, x, MIX_UINT32); }
-static mix_hlo high(mix_hlo_writer *w, mix_hlo x) {
-  return mix_hlo_convert(w, mix_hlo_binary(w, "shift_right_logical", x, mix_hlo_whole(w, x.type, 32)),
-                         MIX_UINT32);
-}
-
-static mix_hlo wide_product(mix_hlo_writer *w, mix_hlo x, uint32_t factor) {
-  const mix_hlo wide = mix_hlo_convert(w, x, MIX_UINT64);
-  return mix_hlo_multiply(w, wide, mix_hlo_whole(w, wide.type, factor));
-}
-static mix_hlo exclusive_or(mix_hlo_writer *w, mix_hlo a, mix_hlo b, mix_hlo c) {
-  return mix_hlo_binary(w, "xor", mix_hlo_binary(w, "xor", a, b), c);
-}
 
 /* Key or counter of the state, as a scalar of 64 bits. */
 static mix_hlo of_state(mix_hlo_writer *w, mix_hlo state, int64_t i) {
@@ -32,41 +8,9 @@ static mix_hlo of_state(mix_hlo_writer *w, mix_hlo state, int64_t i) {
   return mix_hlo_reshape(w, mix_hlo_bits(w, one, MIX_UINT64), MIX_SCALAR);
 }
 
-/* Salmon et al., SC 2011, section 4.3 and table 2. */
-static words block_of(mix_hlo_writer *w, mix_hlo key, mix_hlo counter, mix_hlo index) {
-  key = mix_hlo_broadcast(w, key, index.shape);
-  counter = mix_hlo_broadcast(w, counter, index.shape);
-  mix_hlo c[4], k0 = low(w, key), k1 = high(w, key);
-  c[0] = low(w, index);
-  c[1] = high(w, index);
-  c[2] = low(w, counter);
-  c[3] = high(w, counter);
-  for (int round = 0; round < 10; round++) {
-    const mix_hlo p0 = wide_product(w, c[0], 0xD2511F53u), p1 = wide_product(w, c[2], 0xCD9E8D57u),
-                  first = exclusive_or(w, high(w, p1), c[1], k0),
-                  third = exclusive_or(w, high(w, p0), c[3], k1);
-    c[0] = first;
-    c[1] = low(w, p1);
-    c[2] = third;
-    c[3] = low(w, p0);
-    if (round == 9) break;
-    k0 = mix_hlo_add(w, k0, word(w, k0, 0x9E3779B9u));
-    k1 = mix_hlo_add(w, k1, word(w, k1, 0xBB67AE85u));
-  }
-  return (words){{c[0], c[1], c[2], c[3]}};
-}
-
-static words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
+static mix_emit_words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
   const mix_hlo key = of_state(w, state, 0);
-  return block_of(w, key, of_state(w, state, 1), index);
-}
-
-static mix_hlo elements(mix_hlo_writer *w, mix_shape shape) {
-  return mix_hlo_iota(w, mix_type_of(MIX_UINT64, MIX_SHAPE(mix_shape_size(shape))), 0);
-}
-
-static mix_hlo shifted(mix_hlo_writer *w, mix_hlo x, int64_t bits) {
-  return mix_hlo_binary(w, "shift_right_logical", x, mix_hlo_whole(w, x.type, bits));
+  return mix_emit_philox(w, key, of_state(w, state, 1), index);
 }
 
 /* A multiple of 2^-24 below 1, rounded down to 16 bits. */
@@ -79,57 +23,20 @@ static mix_hlo rounded_down(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype) {
 
 mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type) {
   mix_hlo_writer *w = &e->w;
-  const words v = block(w, state, elements(w, type.shape));
+  const mix_emit_words v = block(w, state, mix_emit_places(w, type.shape));
   mix_hlo x;
   if (type.dtype == MIX_FLOAT64) {
     const mix_hlo first = mix_hlo_convert(w, v.v[0], MIX_UINT64),
                   top = mix_hlo_binary(w, "shift_left", first, mix_hlo_whole(w, first.type, 32)),
                   both = mix_hlo_binary(w, "or", top, mix_hlo_convert(w, v.v[1], MIX_UINT64));
-    x = mix_hlo_convert(w, shifted(w, both, 11), MIX_FLOAT64);
+    x = mix_hlo_convert(w, mix_emit_shifted(w, both, 11), MIX_FLOAT64);
     x = mix_hlo_multiply(w, x, mix_hlo_like(w, x, 0x1p-53));
   } else {
-    x = mix_hlo_convert(w, shifted(w, v.v[0], 8), MIX_FLOAT32);
+    x = mix_hlo_convert(w, mix_emit_shifted(w, v.v[0], 8), MIX_FLOAT32);
     x = mix_hlo_multiply(w, x, mix_hlo_like(w, x, 0x1p-24));
     if (mix_dtype_is_16_bit(type.dtype)) x = rounded_down(w, x, type.dtype);
   }
   return mix_hlo_reshape(w, x, type.shape);
-}
-
-/* bfloat16 numbers from the bits of float32 ones. In integers, which XLA never takes for excess precision. */
-static mix_hlo rounded_bits(mix_hlo_writer *w, mix_hlo bits, mix_hlo draw) {
-  const mix_hlo size = mix_hlo_and(w, bits, word(w, bits, 0x7fffffff)),
-                nan = mix_hlo_compare(w, "GT", size, word(w, bits, 0x7f800000)),
-                quiet = mix_hlo_binary(w, "or", bits, word(w, bits, 0x400000)),
-                moved = mix_hlo_select(w, nan, quiet, mix_hlo_add(w, bits, draw));
-  return mix_hlo_bits(w, mix_hlo_convert(w, shifted(w, moved, 16), MIX_UINT16), MIX_BFLOAT16);
-}
-
-mix_hlo mix_emit_stochastic_round(mix_emitter *e, const mix_hlo *x, double stream) {
-  mix_hlo_writer *w = &e->w;
-  const mix_shape shape = x[0].shape;
-  const mix_hlo flat = mix_hlo_reshape(w, mix_emit_widen(e, x[0]), MIX_SHAPE(mix_shape_size(shape))),
-                bits = mix_hlo_bits(w, flat, MIX_UINT32);
-  if (stream == MIX_ROUND_NEAREST) {
-    const mix_hlo odd = mix_hlo_and(w, shifted(w, bits, 16), word(w, bits, 1));
-    return mix_hlo_reshape(w, rounded_bits(w, bits, mix_hlo_add(w, odd, word(w, bits, 0x7fff))), shape);
-  }
-  const mix_hlo index = elements(w, shape),
-                seed = mix_hlo_reshape(w, mix_hlo_bits(w, x[1], MIX_UINT64), flat.shape),
-                step = mix_hlo_reshape(w, mix_hlo_bits(w, x[2], MIX_UINT64), flat.shape),
-                high = mix_hlo_whole(w, step.type, (int64_t)((uint64_t)stream << 40)),
-                counter = mix_hlo_binary(w, "xor", step, high);
-  const words v = block_of(w, seed, counter, shifted(w, index, 3));
-  const mix_hlo place = mix_hlo_convert(w, index, MIX_UINT32),
-                number = mix_hlo_and(w, place, word(w, place, 7)),
-                half = mix_hlo_and(w, place, word(w, place, 1)),
-                shift = mix_hlo_multiply(w, half, word(w, half, 16));
-  mix_hlo drawn = v.v[3];
-  for (int i = 2; i >= 0; i--) {
-    const mix_hlo below = mix_hlo_compare(w, "LT", number, word(w, number, (uint32_t)(2 * i + 2)));
-    drawn = mix_hlo_select(w, below, v.v[i], drawn);
-  }
-  const mix_hlo draw = mix_hlo_binary(w, "shift_right_logical", drawn, shift);
-  return mix_hlo_reshape(w, rounded_bits(w, bits, mix_hlo_and(w, draw, word(w, draw, 0xffff))), shape);
 }
 
 /* Box and Muller, A note on the generation of random normal deviates, 1958: u in (0, 1], v in [0, 1). */
@@ -153,16 +60,18 @@ static void double_result(mix_emitter *e, const mix_ir_node *node, mix_hlo x) {
 
 void mix_emit_random_normal(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
-  const words v = block(w, mix_emit_operand(e, node, 0), elements(w, mix_emit_type(e, node, 0).shape));
+  const mix_emit_words v =
+      block(w, mix_emit_operand(e, node, 0), mix_emit_places(w, mix_emit_type(e, node, 0).shape));
   double_result(e, node, box_muller(w, v.v[0], v.v[1]));
 }
 
-/* Redraws until every number is within +-2: from words 0 and 1, then 2 and 3 of block i, then of i + 2^32,
+/* Redraws until every number is within +-2: from mix_emit_words 0 and 1, then 2 and 3 of block i, then of i +
+ * 2^32,
  * ...
  */
 void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
-  const mix_hlo index = elements(w, mix_emit_type(e, node, 0).shape);
+  const mix_hlo index = mix_emit_places(w, mix_emit_type(e, node, 0).shape);
   if (!index.shape.dims[0]) {
     mix_emit_result(e, node, 0, mix_hlo_number(w, mix_emit_type(e, node, 0), 0));
     return;
@@ -173,7 +82,7 @@ void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo two = mix_hlo_like(w, state[2], 2),
                 left = mix_hlo_compare(w, "GE", mix_hlo_unary(w, "abs", state[2]), two);
   mix_hlo_do(w, mix_hlo_reduce_all(w, "or", left, 0));
-  const words v = block(w, state[0], state[1]);
+  const mix_emit_words v = block(w, state[0], state[1]);
   mix_hlo x = state[2];
   for (int pair = 0; pair < 4; pair += 2) {
     const mix_hlo bound = mix_hlo_like(w, x, 2),
