@@ -12,6 +12,7 @@
 #include "compile/padded_batch.h"
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
+#include "graph/divided_variable.h"
 #include "graph/lock.h"
 #include "ir/argument_cast.h"
 #include "passes/simulation.h"
@@ -378,12 +379,7 @@ static mix_list *run(mix_function *function, specialization *s, mix_list *argume
   mix_list *list = good ? result_list(s) : NULL;
   if (list && !mix_compiled_enqueue(s->compiled, s->arguments_bound, s->buffers, function->arena))
     list = NULL;
-  if (list) {
-    /* Copies that the run wrote are current. Other copies of the same weight are now stale. */
-    for (int i = 0; i < s->written_count; i++) s->written[i]->version++;
-    for (int i = 0; i < s->written_count; i++)
-      if (s->written[i]->original) s->written[i]->copied_version = s->written[i]->original->version;
-  }
+  if (list) mix_variables_note_write(s->written_count, s->written);
   for (int r = 0; r < result_count; r++) {
     mix_release(s->buffers[r]);
     s->buffers[r] = NULL;

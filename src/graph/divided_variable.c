@@ -16,7 +16,7 @@ static bool has_storage(const mix_variable *variable) {
 static bool set_storage(mix_variable *variable, mix_memory *memory) {
   if (!memory || !mix_variable_before_write(variable)) return mix_release(memory), false;
   mix_variable_replace(variable, memory);
-  variable->version++;
+  variable->in_file = false;
   return true;
 }
 
@@ -75,12 +75,14 @@ static bool make_part(mix_variable *variable, mix_variable_share *share) {
 }
 
 bool mix_variable_divide(mix_variable *variable, mix_division division, int rank, int ranks,
-                         mix_variable *clock) {
+                         mix_variable *clock, mix_dtype narrow) {
   mix_variable_share *share = mix_calloc(1, sizeof *share);
   if (!share) return false;
   share->division = division, share->rank = rank, share->ranks = ranks;
   share->clock = mix_retain(clock);
-  if (!make_part(variable, share) || !mix_variable_drop_whole(variable))
+  share->written_at = clock->version;
+  share->narrow = narrow;
+  if (!make_part(variable, share) || (narrow == MIX_DTYPE_NONE && !mix_variable_drop_whole(variable)))
     return mix_variable_share_free(share), false;
   variable->share = share;
   return true;
@@ -124,4 +126,14 @@ bool mix_variable_check_here(const mix_variable *variable, const char *call) {
   return mix_fail_runtime("%s: '%s' is divided among the ranks; call mix_optimizer_gather_state on all ranks "
                           "before one reads or saves it",
                           call, variable->name);
+}
+
+void mix_variables_note_write(int count, mix_variable *const *written) {
+  for (int i = 0; i < count; i++) {
+    mix_variable *original = written[i]->original;
+    written[i]->version++;
+    if (original && original->share) original->version++; /* of which the run writes the copy alone */
+  }
+  for (int i = 0; i < count; i++)
+    if (written[i]->original) written[i]->copied_version = written[i]->original->version;
 }

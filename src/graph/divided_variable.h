@@ -12,12 +12,19 @@ typedef struct mix_variable_share {
   mix_variable *clock; /* which every step writes that may change the parts, and nothing else; retained */
   uint64_t written_at; /* the version of the clock when the whole was written */
   bool gathered;       /* from the parts: it was not assigned */
+  /* A weight of which captured functions read only this 16-bit form: every rank has it, as the copy that
+   * plans keep (mix_variable_copy), which the whole is no longer needed for. NONE: a state. */
+  mix_dtype narrow;
 } mix_variable_share;
 
-/* This rank keeps its rows of the value, and the whole loses its storage. False with the error recorded; then
- * nothing has changed. */
+/* This rank keeps its rows of the value, and the whole loses its storage; with `narrow` once a copy was made
+ * of it. False with the error recorded; then nothing has changed. */
 bool mix_variable_divide(mix_variable *variable, mix_division division, int rank, int ranks,
-                         mix_variable *clock);
+                         mix_variable *clock, mix_dtype narrow);
+/* May the variable be read in a capture, by what needs no whole? */
+static inline bool mix_variable_has_narrow(const mix_variable *variable) {
+  return variable->share && variable->share->narrow != MIX_DTYPE_NONE;
+}
 /* The variable is no longer divided, and holds the whole. */
 void mix_variable_rejoin(mix_variable *variable);
 /* Has the whole a value here that is no older than the parts? True of a variable that is not divided. */
@@ -26,6 +33,8 @@ bool mix_variable_is_here(const mix_variable *variable);
 bool mix_variable_was_assigned(const mix_variable *variable);
 /* Like mix_variable_is_here, with an error that names the remedy. */
 bool mix_variable_check_here(const mix_variable *variable, const char *call);
+/* A run wrote these. Copies among them are current; other copies of the same weights are now stale. */
+void mix_variables_note_write(int count, mix_variable *const *written);
 /* Gives the whole a storage if it has none. False with the error recorded. */
 bool mix_variable_make_room(mix_variable *variable);
 /* The whole was assigned: the part becomes this rank's rows of it. False with the error recorded. */

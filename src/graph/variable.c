@@ -162,7 +162,8 @@ static mix_tensor *read_storage(mix_variable *variable) {
 mix_tensor *mix_variable_true_value(mix_variable *variable) {
   if (mix_failed()) return NULL;
   if (!mix_is(variable, &mix_variable_class)) return mix_fail_type("variable_value: expected a variable");
-  if (variable->share && !mix_variable_check_here(variable, "variable_value")) return NULL;
+  const bool narrow_will_do = mix_capture_current() && mix_variable_has_narrow(variable);
+  if (!narrow_will_do && !mix_variable_check_here(variable, "variable_value")) return NULL;
   mix_tensor *in_loop = mix_loop_value(variable);
   if (in_loop || mix_failed()) return in_loop;
   mix_capture *capture = mix_capture_current();
@@ -251,32 +252,49 @@ mix_variable *mix_variable_copy(mix_variable *variable, mix_dtype rounded, bool 
   return *copy;
 }
 
+/* The original, or another copy with the same numbers if no whole original is here. */
+static const mix_variable *copied_from(const mix_variable *copy) {
+  const mix_variable *original = copy->original;
+  if (mix_variable_is_here(original)) return original;
+  for (int i = 0; i < 4; i++) {
+    const mix_variable *other = original->copies[i];
+    if (other && other->rounded == copy->rounded && other->copied_version == original->version) return other;
+  }
+  mix_variable_check_here(original, "function_call");
+  return NULL;
+}
+
 static bool copy_refresh(mix_variable *copy) {
   const mix_variable *original = copy->original;
   if (copy->copied_version == original->version) return true; /* another thread has done it */
   enum { SOME = 256 };
   uint16_t numbers[SOME];
   const int64_t count = mix_shape_size(copy->shape);
-  const char *from = mix_memory_map(original->memory, MIX_MAP_READ);
+  const mix_variable *source = copied_from(copy);
+  const char *from = source ? mix_memory_map(source->memory, MIX_MAP_READ) : NULL;
   char *to = from ? mix_memory_map(copy->memory, MIX_MAP_WRITE) : NULL;
   for (int64_t i = 0; to && i < count; i += SOME) {
     const int64_t some = count - i < SOME ? count - i : SOME;
-    mix_convert(from + i * (int64_t)mix_dtype_size(original->dtype), original->dtype, numbers, copy->rounded,
+    mix_convert(from + i * (int64_t)mix_dtype_size(source->dtype), source->dtype, numbers, copy->rounded,
                 some);
     mix_convert(numbers, copy->rounded, to + i * (int64_t)mix_dtype_size(copy->dtype), copy->dtype, some);
   }
   if (to) mix_memory_unmap(copy->memory);
-  if (from) mix_memory_unmap(original->memory);
+  if (from) mix_memory_unmap(source->memory);
   if (to) copy->copied_version = original->version;
   return to != NULL;
 }
 
 bool mix_variable_refresh(mix_variable *copy) {
-  if (!copy->original || copy->copied_version == copy->original->version) return true;
-  mix_graph_lock();
-  bool good = copy_refresh(copy);
-  mix_graph_unlock();
-  return good;
+  mix_variable *original = copy->original;
+  if (!original) return true;
+  bool good = true;
+  if (copy->copied_version != original->version) {
+    mix_graph_lock();
+    good = copy_refresh(copy);
+    mix_graph_unlock();
+  }
+  return good && (!mix_variable_has_narrow(original) || mix_variable_drop_whole(original));
 }
 
 /* ---- devices ---- */

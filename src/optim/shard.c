@@ -8,8 +8,10 @@
 #include "compile/evaluate.h"
 #include "distribute/distribute.h"
 #include "graph/divided_variable.h"
+#include "graph/node_set.h"
 #include "nn/keep.h"
 #include "ops/collective.h"
+#include "ops/elementwise.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <stdlib.h>
@@ -104,7 +106,7 @@ bool mix_shards_divide(const mix_optimizer *optimizer, mix_variable *state, int 
   mix_division division = s->divisions[index];
   /* Factors of a matrix live with its owner. */
   if (division.owner != MIX_BY_ROWS) division = mix_division_of(state->shape, division.owner);
-  return mix_variable_divide(state, division, s->rank, s->ranks, s->clock);
+  return mix_variable_divide(state, division, s->rank, s->ranks, s->clock, MIX_DTYPE_NONE);
 }
 
 /* Calls `act` for the state of each variable that is, or could be, divided. */
@@ -135,7 +137,10 @@ bool mix_shards_match(mix_optimizer *optimizer) {
   if (!has && !wanted) return true;
   if (has) {
     if (!for_all_state(optimizer, check_state)) return false;
+    for (int i = 0; i < optimizer->count; i++)
+      if (!mix_variable_check_here(optimizer->trainable[i], optimizer->name)) return false;
     for_all_state(optimizer, rejoin_state);
+    for (int i = 0; i < optimizer->count; i++) mix_variable_rejoin(optimizer->trainable[i]);
     mix_shards_free(optimizer->shards);
     optimizer->shards = NULL;
   }
@@ -172,8 +177,51 @@ mix_tensor *mix_shards_rows(const mix_optimizer *optimizer, int index, mix_tenso
 mix_tensor *mix_shards_whole(const mix_optimizer *optimizer, int index, mix_tensor *own) {
   const mix_shards *s = optimizer->shards;
   const mix_variable *variable = optimizer->trainable[index];
-  if (!own) own = mix_scalar(0, variable->dtype);
-  return mix_collect_shares(own, variable->shape, s->divisions[index], s->rank, s->ranks);
+  const mix_dtype sent = mix_variable_has_narrow(variable) ? variable->share->narrow : variable->dtype;
+  own = own ? mix_kept(mix_cast(own, sent)) : mix_scalar(0, sent);
+  mix_tensor *whole = mix_collect_shares(own, variable->shape, s->divisions[index], s->rank, s->ranks);
+  return mix_kept(mix_cast(mix_kept(whole), variable->dtype));
+}
+
+/* ---- weights of which only 16-bit forms are read ---- */
+
+/* Among the nodes that the gradients come from: the 16-bit dtype to which each read of a variable is cast.
+ * `forms` has NONE where nothing reads the variable, and another dtype where something reads it as it is. */
+static bool find_forms(const mix_optimizer *optimizer, mix_node_set *set, mix_dtype *forms) {
+  for (int n = 0; n < set->count; n++) {
+    const mix_node *node = set->nodes[n];
+    for (int i = 0; i < node->input_count; i++) {
+      mix_node *input = node->inputs[i].node;
+      if (!mix_node_set_add(set, input)) return false;
+      const int index = input->variable ? mix_optimizer_index(optimizer, input->variable, -1) : -1;
+      if (index < 0) continue;
+      const mix_dtype as =
+          node->op->opcode == MIX_OPCODE_CAST ? node->outputs[0].dtype : input->outputs[0].dtype;
+      forms[index] = forms[index] == MIX_DTYPE_NONE || forms[index] == as ? as : input->outputs[0].dtype;
+    }
+  }
+  return true;
+}
+
+/* Weights become the parts of their float32 values, where a capture shows that 16-bit copies are enough. */
+static bool divide_weights(mix_optimizer *optimizer, mix_list *gradients) {
+  const mix_shards *s = optimizer->shards;
+  mix_node_set set = {0};
+  mix_dtype *forms = mix_calloc((size_t)optimizer->count + 1, sizeof *forms);
+  for (int i = 0; forms && i < mix_list_count(gradients) && !mix_failed(); i++) {
+    const mix_tensor *gradient = mix_list_get(gradients, i);
+    if (gradient) mix_node_set_add(&set, gradient->node);
+  }
+  bool good = forms && !mix_failed() && find_forms(optimizer, &set, forms);
+  for (int i = 0; good && i < optimizer->count; i++) {
+    mix_variable *variable = optimizer->trainable[i];
+    if (variable->share || variable->dtype != MIX_FLOAT32 || !variable->autocast) continue;
+    if (!mix_dtype_is_16_bit(forms[i]) || s->summed[i] == MIX_DTYPE_NONE) continue;
+    good = mix_variable_divide(variable, s->divisions[i], s->rank, s->ranks, s->clock, forms[i]);
+  }
+  mix_node_set_clear(&set);
+  mix_free(forms);
+  return good;
 }
 
 /* Norms of a gradient are those of all rows, in one order whoever has them. */
@@ -229,6 +277,7 @@ mix_list *mix_shards_sum(mix_optimizer *optimizer, mix_list *gradients, mix_list
     s->summed[indices[i]] = mix_tensor_dtype(gradient);
   }
   mix_list *result = NULL;
+  if (mix_capture_current() && !mix_failed()) divide_weights(optimizer, gradients);
   if (indices && sums && !mix_failed() && sum_gradients(optimizer, count, indices, gradients, sums)) {
     for (int i = 0; i < count; i++) {
       if (indices[i] < 0) continue;
@@ -272,13 +321,18 @@ mix_tensor *mix_shards_value(mix_variable *variable) {
   return whole && mix_evaluate(1, &whole) == MIX_OK ? whole : NULL;
 }
 
-static int list_divided(mix_optimizer *optimizer, mix_variable **divided) {
-  int count = 0;
-  for (int i = 0; i < mix_list_count(optimizer->variables); i++) {
+/* Of weights and state, in one order on all ranks. NULL with the error recorded; mix_free it. */
+static mix_variable **list_divided(const mix_optimizer *optimizer, int *count) {
+  const int states = mix_list_count(optimizer->variables);
+  mix_variable **divided = mix_calloc((size_t)(optimizer->count + states) + 1, sizeof *divided);
+  *count = 0;
+  for (int i = 0; divided && i < optimizer->count; i++)
+    if (optimizer->trainable[i]->share) divided[(*count)++] = optimizer->trainable[i];
+  for (int i = 0; divided && i < states; i++) {
     mix_variable *variable = mix_list_get(optimizer->variables, i);
-    if (variable->share) divided[count++] = variable;
+    if (variable->share) divided[(*count)++] = variable;
   }
-  return count;
+  return divided;
 }
 
 /* The rows of the value of rank 0, which alone has one here. */
@@ -293,18 +347,18 @@ static bool take_from_first(mix_variable *variable) {
 bool mix_shards_share_state(mix_optimizer *optimizer) {
   if (!optimizer->built || !mix_shards_match(optimizer)) return !mix_failed();
   if (!optimizer->shards) return true;
-  const int all = mix_list_count(optimizer->variables), ranks = optimizer->shards->ranks;
-  mix_variable **divided = mix_calloc((size_t)all + 1, sizeof *divided);
-  int64_t *own = mix_calloc((size_t)all + 1, sizeof *own),
-          *given = mix_calloc((size_t)(all + 1) * (size_t)ranks, sizeof *given);
-  const int count = divided ? list_divided(optimizer, divided) : 0;
-  for (int i = 0; own && i < count; i++) own[i] = mix_variable_was_assigned(divided[i]);
-  if (!mix_failed() && mix_gather_integers("fit", all, own, given))
+  int count;
+  mix_variable **divided = list_divided(optimizer, &count);
+  int64_t *own = mix_calloc((size_t)count + 1, sizeof *own),
+          *given = mix_calloc((size_t)(count + 1) * (size_t)optimizer->shards->ranks, sizeof *given);
+  for (int i = 0; divided && own && i < count; i++) own[i] = mix_variable_was_assigned(divided[i]);
+  if (!mix_failed() && mix_gather_integers("fit", count + 1, own, given))
     for (int i = 0; i < count && !mix_failed(); i++)
       MIX_SCOPE {
         if (given[i] && !take_from_first(divided[i])) break;
       }
-  for (int i = 0; i < count && !mix_failed(); i++) mix_variable_drop_whole(divided[i]);
+  for (int i = 0; i < count && !mix_failed(); i++)
+    if (!mix_variable_has_narrow(divided[i])) mix_variable_drop_whole(divided[i]);
   mix_free(divided);
   mix_free(own);
   mix_free(given);
@@ -342,11 +396,18 @@ mix_status mix_optimizer_gather_state(mix_optimizer *optimizer, int rank) {
                            "%s: the state of %s is divided among the ranks of another distribution; call it "
                            "while that one is set",
                            call, optimizer->name);
-  for (int i = 0; i < mix_list_count(optimizer->variables) && !mix_failed(); i++) {
-    mix_variable *variable = mix_list_get(optimizer->variables, i);
-    if (variable->share) gather_variable(variable, rank);
-  }
+  int count;
+  mix_variable **divided = list_divided(optimizer, &count);
+  for (int i = 0; divided && i < count && !mix_failed(); i++) gather_variable(divided[i], rank);
+  mix_free(divided);
   return mix_error();
+}
+
+bool mix_shards_gather_weights(mix_optimizer *optimizer) {
+  optimizer = mix_optimizer_plain(optimizer);
+  for (int i = 0; optimizer->shards && i < optimizer->count && !mix_failed(); i++)
+    if (optimizer->trainable[i]->share) gather_variable(optimizer->trainable[i], MIX_EVERY_RANK);
+  return !mix_failed();
 }
 
 bool mix_shards_drop_gathered(mix_optimizer *optimizer) {

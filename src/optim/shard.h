@@ -1,5 +1,6 @@
 /* The state of an optimizer, divided among the ranks: each variable has an owner, or each rank some of its
- * rows, where its slots live and its gradients go. Weights are whole on every rank. */
+ * rows, where its slots and its float32 weight live and its gradients go. Every rank has the whole weight in
+ * float32, or, where training reads only its 16-bit form, that form. */
 #pragma once
 
 #include "graph/division.h"
@@ -45,6 +46,8 @@ bool mix_shards_gives(const mix_optimizer *optimizer, int index);
 bool mix_shards_share_state(mix_optimizer *optimizer);
 /* The value of a divided variable, on every rank, which all take part in. */
 mix_tensor *mix_shards_value(mix_variable *variable);
+/* After a fit: every rank gets the whole float32 weights. False with the error recorded. */
+bool mix_shards_gather_weights(mix_optimizer *optimizer);
 /* Is the whole state here? False with an error that names the remedy. */
 bool mix_shards_check_here(mix_optimizer *optimizer);
 /* What was gathered is forgotten. False with the error recorded. */

@@ -42,9 +42,7 @@ static mix_variable *compensation_of(const mix_update *update, const mix_variabl
   return index >= 0 ? optimizer->compensations[index] : NULL;
 }
 
-static mix_pending *find(mix_update *update, mix_variable *variable) {
-  if (variable->share) variable = variable->share->part;
-  if (!variable) return NULL; /* another rank has it */
+static mix_pending *find_itself(mix_update *update, mix_variable *variable) {
   /* Backwards: most look-ups are for a recent entry. */
   for (int i = update->count - 1; i >= 0; i--)
     if (update->pending[i].variable == variable) return &update->pending[i];
@@ -52,7 +50,7 @@ static mix_pending *find(mix_update *update, mix_variable *variable) {
     return NULL;
   mix_tensor *value = mix_variable_true_value(variable);
   const int index = update->optimizer->shards ? mix_optimizer_index(update->optimizer, variable, -1) : -1;
-  if (index >= 0) value = mix_shards_rows(update->optimizer, index, value);
+  if (index >= 0 && !variable->share) value = mix_shards_rows(update->optimizer, index, value);
   if (!value) return NULL;
   mix_tensor *wide = mix_cast(value, mix_update_dtype(update, variable));
   mix_variable *compensation = compensation_of(update, variable);
@@ -62,6 +60,11 @@ static mix_pending *find(mix_update *update, mix_variable *variable) {
   mix_pending *entry = &update->pending[update->count++];
   *entry = (mix_pending){.variable = variable, .old = value, .wide = wide};
   return entry;
+}
+
+static mix_pending *find(mix_update *update, mix_variable *variable) {
+  if (variable->share) variable = variable->share->part;
+  return variable ? find_itself(update, variable) : NULL; /* NULL: another rank has it */
 }
 
 /* The value so far of a variable that no part has changed. */
@@ -133,7 +136,7 @@ void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *valu
 void mix_update_spread(mix_update *update, int index) {
   mix_variable *variable = update->optimizer->trainable[index];
   mix_tensor *own = mix_shards_holds(update->optimizer, index) ? mix_update_get(update, variable) : NULL;
-  mix_pending *entry = find(update, variable);
+  mix_pending *entry = find_itself(update, variable); /* and not its part, which has its own new value */
   if (!entry) return;
   entry->old = mix_variable_true_value(variable);
   entry->value = mix_shards_whole(update->optimizer, index, own);

@@ -5,6 +5,8 @@
  * copy holds them as float32. */
 #include "passes/passes.h"
 
+#include "graph/divided_variable.h"
+
 static bool is_cast_of(const mix_ir_node *node, int value) {
   return !node->dead && node->op->opcode == MIX_OPCODE_CAST && node->inputs[0] == value;
 }
@@ -65,6 +67,43 @@ static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
   return true;
 }
 
+/* ---- weights of which no whole is here ---- */
+
+/* What all ranks give of it, and not what the user's function assigns? */
+static bool is_collected(const mix_ir *ir, int value) {
+  const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
+  if (node->source || node->op->opcode != MIX_OPCODE_CAST) return false;
+  const mix_ir_node *from = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
+  return !from->source && mix_op_is_collective(from->op);
+}
+
+/* The graph no longer has the variable, which nothing reads. */
+static void drop_variable(mix_ir *ir, int index) {
+  ir->nodes[mix_ir_producer(ir, ir->variables[index].entry)].dead = true;
+  mix_release(ir->variables[index].variable);
+  ir->variable_count--;
+  for (int i = index; i < ir->variable_count; i++) {
+    ir->variables[i] = ir->variables[i + 1];
+    ir->nodes[mix_ir_producer(ir, ir->variables[i].entry)].index = i;
+  }
+}
+
+/* Copies take the place of weights whose masters are divided among the ranks. Where something else reads or
+ * assigns one, it stays, and the run fails unless the whole is here. */
+static bool drop_divided(mix_ir *ir) {
+  for (int i = ir->variable_count - 1; i >= 0; i--) {
+    mix_ir_variable *weight = &ir->variables[i];
+    if (!mix_variable_has_narrow(weight->variable)) continue;
+    if (weight->exit != weight->entry && !is_collected(ir, weight->exit)) continue;
+    weight->exit = weight->entry;
+    weight->guard = -1;
+    const int *uses = mix_ir_uses(ir);
+    if (!uses) return false;
+    if (!uses[weight->entry]) drop_variable(ir, i);
+  }
+  return true;
+}
+
 bool mix_pass_cache_weight_casts(mix_ir *ir) {
   int variables = ir->variable_count, nodes = ir->node_count;
   for (int i = 0; i < variables; i++)
@@ -73,5 +112,5 @@ bool mix_pass_cache_weight_casts(mix_ir *ir) {
           mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) &&
           !is_stored_under_guard(ir, ir->nodes[n].first_output) && !cache_casts(ir, i, n, nodes))
         return false;
-  return mix_ir_sort(ir);
+  return drop_divided(ir) && mix_pass_dce(ir) && mix_ir_sort(ir);
 }

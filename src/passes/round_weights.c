@@ -27,7 +27,7 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
 /* Where only a training step may do without copies, a weight that the graph does not write keeps its copy,
  * which serves every run. */
 static bool needs_no_copy(const mix_ir *ir, const mix_ir_variable *weight) {
-  if (ir->values[weight->entry].dtype != MIX_FLOAT32) return false;
+  if (ir->values[weight->entry].dtype != MIX_FLOAT32 || weight->variable->share) return false;
   return ir->context->memory != MIX_MEMORY_AUTO || weight->exit != weight->entry;
 }
 

@@ -4,7 +4,7 @@
 #include "base/number.h"
 #include "base/philox.h"
 #include "data/pipeline/pipeline.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include "train/ranks.h"
 #include <math.h>
 
@@ -292,7 +292,7 @@ static void run(mix_fit_state *f) {
   const int64_t before = f->history->steps, skipped = mix_optimizer_skipped_steps(optimizer);
   for (; !stopped && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
     if (!run_epoch(f, epoch) || f->model->stop_training) break;
-  if (mix_failed()) return;
+  if (mix_failed() || !mix_shards_gather_weights(f->model->state->optimizer)) return;
   mix_optimizer_warn_unapplied(optimizer, "fit", f->history->steps - before,
                                mix_optimizer_skipped_steps(optimizer) - skipped);
   if (mix_optimizer_finalize_variable_values(f->model->state->optimizer,
@@ -301,6 +301,8 @@ static void run(mix_fit_state *f) {
   if (mix_history_epochs(f->history))
     last = mix_list_get(f->history->epochs, (int)mix_history_epochs(f->history) - 1);
   if (mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last)) mix_backup_after_training(f);
+  /* A checkpoint leaves them divided. */
+  if (f->backup && !mix_failed()) mix_shards_gather_weights(f->model->state->optimizer);
 }
 
 static mix_history *fit(mix_model *model, const mix_fit_options *given) {

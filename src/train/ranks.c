@@ -131,14 +131,15 @@ bool mix_ranks_share_values(const char *call, mix_model *model, mix_optimizer *o
                             int64_t steps) {
   if (!mix_is_distributed()) return !mix_failed();
   if (!mix_ranks_succeed(call) || !check_place(call, epoch, steps)) return false;
-  mix_list *weights = mix_layer_weights(model->layer), *whole = mix_list_new(0, NULL),
-           *state = mix_optimizer_variables(optimizer);
-  for (int i = 0; whole && i < mix_list_count(state); i++) {
-    mix_variable *variable = mix_list_get(state, i);
-    if (!variable->share) mix_list_append(whole, variable);
-  }
-  return !mix_failed() && mix_broadcast_variables(weights) == MIX_OK &&
-         mix_broadcast_variables(whole) == MIX_OK && mix_shards_share_state(mix_optimizer_plain(optimizer));
+  mix_list *all[] = {mix_layer_weights(model->layer), mix_optimizer_variables(optimizer)},
+           *whole = mix_list_new(0, NULL);
+  for (int l = 0; whole && l < 2; l++)
+    for (int i = 0; i < mix_list_count(all[l]); i++) {
+      mix_variable *variable = mix_list_get(all[l], i);
+      if (!variable->share) mix_list_append(whole, variable);
+    }
+  return !mix_failed() && mix_broadcast_variables(whole) == MIX_OK &&
+         mix_shards_share_state(mix_optimizer_plain(optimizer));
 }
 
 bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {
