@@ -170,29 +170,36 @@ static bool equal(const values *a, const values *b) {
 
 static values expected, found;
 
-/* How many bytes of divided variables this rank holds, and all ranks. */
-static void count_bytes(mix_model *model, size_t *own, size_t *all) {
-  mix_list *variables = mix_optimizer_variables(mix_model_optimizer(model));
-  *own = *all = 0;
+/* Bytes of divided variables that this rank holds, and that there are in all. */
+typedef struct held {
+  size_t own, all;
+} held;
+
+static held count_bytes(mix_list *variables) {
+  held h = {0, 0};
   for (int i = 0; i < mix_list_count(variables); i++) {
     const mix_variable *variable = mix_list_get(variables, i);
     if (!variable->share) continue;
-    *all += (size_t)mix_shape_size(variable->shape) * mix_dtype_size(variable->dtype);
-    if (variable->share->part) *own += mix_memory_bytes(variable->share->part->memory);
-    *own += mix_memory_bytes(variable->memory);
+    h.all += (size_t)mix_shape_size(variable->shape) * mix_dtype_size(variable->dtype);
+    if (variable->share->part) h.own += mix_memory_bytes(variable->share->part->memory);
+    h.own += mix_memory_bytes(variable->memory);
   }
+  return h;
+}
+
+static held count_state(mix_model *model) {
+  return count_bytes(mix_optimizer_variables(mix_model_optimizer(model)));
 }
 
 static int equal_of(const setting *s) {
-  size_t own, all;
   mix_model *model = new_model(s);
   CHECK(shard(false) && fit(model, EPOCHS, 0, NULL) && read_values(model, &expected), s->name);
   const int64_t skipped = mix_optimizer_skipped_steps(mix_model_optimizer(model));
   CHECK(s->skips ? skipped > 0 && skipped < EPOCHS * ROWS / BATCH : !skipped, s->name);
   model = new_model(s);
   CHECK(shard(true) && fit(model, EPOCHS, 0, NULL), s->name);
-  count_bytes(model, &own, &all);
-  CHECK(s->make == sgd || own < all, s->name);
+  const held state = count_state(model);
+  CHECK(s->make == sgd || state.own < state.all, s->name);
   CHECK(gather(model) && read_values(model, &found), s->name);
   CHECK(equal(&expected, &found), s->name);
   return 0;
@@ -232,7 +239,13 @@ static mix_tensor *rows_of(int step, int64_t columns, uint64_t seed) {
   return numbers(4, columns, seed + 10 * (uint64_t)step + 1000 * (uint64_t)rank);
 }
 
-static bool run_loop(const setting *s, bool captured, values *result, mix_plan_report *report) {
+/* What a rank holds at the end of a loop. */
+typedef struct figures {
+  mix_plan_report plan;
+  held state, masters;
+} figures;
+
+static bool run_loop(const setting *s, bool captured, values *result, figures *f) {
   loop l = {.model = new_model(s)};
   mix_function *function = mix_function_new(step_body, &l);
   for (int step = 0; step < 4 && !mix_error(); step++)
@@ -243,7 +256,11 @@ static bool run_loop(const setting *s, bool captured, values *result, mix_plan_r
       else
         train(&l, x, y);
     }
-  if (report) mix_function_report(function, report, sizeof *report);
+  if (f) {
+    mix_function_report(function, &f->plan, sizeof f->plan);
+    f->state = count_state(l.model);
+    f->masters = count_bytes(mix_model_trainable_variables(l.model));
+  }
   return gather(l.model) && read_values(l.model, result);
 }
 
@@ -261,32 +278,38 @@ static int own_loop(bool captured) {
   return 0;
 }
 
-/* The plan's own figures: of Adam two slots for each of the weights. Muon's kernels stay whole: of the
- * four large ones a rank of three may have two. */
-static int memory(void) {
-  static const setting held[] = {{"adam", adam, .large = true}, {"muon", muon, .large = true}};
-  for (size_t i = 0; i < sizeof held / sizeof *held; i++)
-    MIX_SCOPE {
-      mix_plan_report whole, divided;
-      CHECK(shard(false) && run_loop(&held[i], true, &expected, &whole), held[i].name);
-      CHECK(shard(true) && run_loop(&held[i], true, &found, &divided), held[i].name);
-      size_t weights = 0, own, all;
-      mix_model *model = new_model(&held[i]);
-      mix_optimizer_build(mix_model_optimizer(model), mix_model_trainable_variables(model));
-      count_bytes(model, &own, &all);
-      mix_list *variables = mix_model_trainable_variables(model);
-      for (int v = 0; v < mix_list_count(variables); v++)
-        weights += sizeof(float) * (size_t)mix_shape_size(mix_variable_shape(mix_list_get(variables, v)));
-      CHECK(whole.variable_bytes >= weights + all, held[i].name);
-      const double share =
-          (double)(divided.variable_bytes - weights) / (double)(whole.variable_bytes - weights);
-      const double limit = held[i].make == muon ? 0.6 : 1.2 / ranks;
-      if (share > limit || (double)own > limit * (double)all) {
-        fprintf(stderr, "rank %d: %s: %g of the slots\n", rank, held[i].name, share);
-        return 1;
-      }
-    }
+static bool is_at_most(const char *name, const char *what, double part, double whole, double limit) {
+  if (whole > 0 && part <= limit * whole) return true;
+  fprintf(stderr, "rank %d: %s: %g of %g bytes of %s, limit %g\n", rank, name, part, whole, what, limit);
+  return false;
+}
+
+/* Muon's kernels stay whole: of the four large ones a rank of three may have two. */
+static int memory_of(const setting *s) {
+  figures whole, divided;
+  CHECK(shard(false) && run_loop(s, true, &expected, &whole), s->name);
+  CHECK(!whole.state.all && !whole.masters.all, s->name);
+  CHECK(shard(true) && run_loop(s, true, &found, &divided), s->name);
+  const double limit = s->make == muon ? 0.6 : 1.2 / ranks;
+  if (!is_at_most(s->name, "state", (double)divided.state.own, (double)divided.state.all, limit)) return 1;
+  if (s->policy &&
+      !is_at_most(s->name, "masters", (double)divided.masters.own, (double)divided.masters.all, limit))
+    return 1;
+  /* The plans say the same: what is divided, and the step's own counter. */
+  const size_t saved = divided.state.all - divided.state.own + divided.masters.all - divided.masters.own;
+  CHECK(whole.plan.variable_bytes - saved + sizeof(int64_t) == divided.plan.variable_bytes, s->name);
   return 0;
+}
+
+static int memory(void) {
+  static const setting all[] = {{"adam", adam, .large = true},
+                                {"muon", muon, .large = true},
+                                {"adam, mixed_float16", adam, "mixed_float16", .large = true},
+                                {"muon, mixed_bfloat16", muon, "mixed_bfloat16", .large = true}};
+  int code = 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
+    MIX_SCOPE { code = memory_of(&all[i]); }
+  return code;
 }
 
 /* ---- checkpoints ---- */
