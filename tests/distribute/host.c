@@ -209,6 +209,39 @@ static int both(void) {
   return 0;
 }
 
+/* An optimizer whose state is divided among the ranks of one distribution, and then of another. */
+static int train_divided(mix_model *model, mix_distribution *ranks_of, bool divided, double *losses) {
+  CHECK(mix_set_distribution(ranks_of) == MIX_OK);
+  if (mix_distribution_size(ranks_of) > 1)
+    CHECK(mix_distribution_shard(ranks_of, divided ? MIX_SHARD_OPTIMIZER : MIX_SHARD_NOTHING) == MIX_OK);
+  DO(train(model, STEPS, losses));
+  CHECK(mix_optimizer_gather_state(mix_model_optimizer(model), MIX_EVERY_RANK) == MIX_OK);
+  return 0;
+}
+
+static int shards(void) {
+  MPI_Comm pair;
+  double losses[2][3][STEPS];
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &pair);
+  mix_distribution *world = mix_distribution_mpi_of(MPI_COMM_WORLD), *part = mix_distribution_mpi_of(pair);
+  mix_set_global_policy("mixed_bfloat16");
+  for (int divided = 0; divided < 2; divided++)
+    MIX_SCOPE {
+      mix_model *model = new_model();
+      mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_adam(.learning_rate = 0.05));
+      DO(train_divided(model, world, divided, losses[divided][0]));
+      DO(train_divided(model, part, divided, losses[divided][1]));
+      CHECK(mix_set_distribution(world) == MIX_OK);
+      CHECK(mix_broadcast_variables(mix_layer_weights(mix_model_layer(model))) == MIX_OK);
+      CHECK(mix_broadcast_variables(mix_optimizer_variables(mix_model_optimizer(model))) == MIX_OK);
+      DO(train_divided(model, world, divided, losses[divided][2]));
+    }
+  CHECK(mix_set_distribution(NULL) == MIX_OK);
+  CHECK(!memcmp(losses[0], losses[1], sizeof losses[0]));
+  MPI_Comm_free(&pair);
+  return 0;
+}
+
 /* ---- the host's own errors ---- */
 
 static atomic_int handled;
@@ -339,6 +372,7 @@ static int run(const char *task, int level) {
   if (!strcmp(task, "communicators")) return communicators();
   if (!strcmp(task, "levels")) return levels(level < MPI_THREAD_MULTIPLE);
   if (!strcmp(task, "both")) return both();
+  if (!strcmp(task, "shards")) return shards();
   if (!strcmp(task, "handlers")) return handlers();
   if (!strcmp(task, "refusals")) return refusals();
   if (!strncmp(task, "finalized", 9)) return finalized_before();

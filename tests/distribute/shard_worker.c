@@ -4,6 +4,7 @@
  *   eager             the same in steps outside of functions
  *   memory            each rank holds at most 0.6 of the slots of two ranks
  *   checkpoint DIR    runs that go on with the other form of the state
+ *   first_part DIR    a run that stops; second_part DIR goes on from there on another number of ranks
  *   changed           the state after loading, gathering, and a change of the form
  *   wrong             errors */
 #include "distribute/shard_worker.h"
@@ -339,6 +340,29 @@ static int checkpoint(const char *folder) {
   return 0;
 }
 
+/* A checkpoint in the middle of a run, and the values that it has; or these values from that checkpoint, on
+ * another number of ranks, which are divided if there are several. */
+static int part_of_run(const char *folder, bool first) {
+  static const setting s = {"averages", averages, "mixed_bfloat16"};
+  char path[512], name[512];
+  snprintf(path, sizeof path, "%s/checkpoint", folder);
+  snprintf(name, sizeof name, "%s/values", folder);
+  mix_model *model = new_model(&s);
+  if (ranks > 1) CHECK(shard(true), name);
+  CHECK(fit(model, 4, 7, mix_backup_and_restore(path)) && gather(model) && read_values(model, &found), name);
+  if (!first) {
+    FILE *file = fopen(name, "rb");
+    const bool whole = file && fread(&expected, sizeof expected, 1, file) == 1;
+    if (file) fclose(file);
+    CHECK(whole && equal(&expected, &found), name);
+  } else if (!rank) {
+    FILE *file = fopen(name, "wb");
+    const bool whole = file && fwrite(&found, sizeof found, 1, file) == 1;
+    CHECK(file && !fclose(file) && whole, name);
+  }
+  return 0;
+}
+
 /* ---- changes of the form ---- */
 
 static int changed(void) {
@@ -419,6 +443,8 @@ int shard_task(int argc, char **argv) {
   if (!strcmp(task, "eager")) return own_loop(false) || own_loop(true);
   if (!strcmp(task, "memory")) return memory();
   if (!strcmp(task, "checkpoint") && argc == 2) return checkpoint(argv[1]);
+  if (!strcmp(task, "first_part") && argc == 2) return part_of_run(argv[1], true);
+  if (!strcmp(task, "second_part") && argc == 2) return part_of_run(argv[1], false);
   if (!strcmp(task, "changed")) return changed();
   if (!strcmp(task, "wrong")) return wrong();
   return failed("unknown task", task);

@@ -35,6 +35,7 @@ static void check_communicators(int ranks) {
 }
 
 static void check_both(int ranks) { run_on_both_threads(ranks, "both"); }
+static void check_shards(int ranks) { run_on_both_threads(ranks, "shards"); }
 static void check_handlers(int ranks) { run_on_both_threads(ranks, "handlers"); }
 static void check_refusals(int ranks) { run_on_both_threads(ranks, "refusals"); }
 
@@ -88,7 +89,7 @@ static void check_late(int ranks) {
 
 #define TESTS(X)                                                                                             \
   X(communicators)                                                                                           \
-  X(both) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) X(late)
+  X(both) X(shards) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) X(late)
 TESTS(CASES)
 
 int main(void) {

@@ -14,13 +14,25 @@ static void check_changed(int ranks) { check_task(ranks, "changed"); }
 static void check_wrong(int ranks) { check_task(ranks, "wrong"); }
 static void check_checkpoint(int ranks) { run_task(ranks, "checkpoint", "shard checkpoint %s"); }
 
+/* A checkpoint of several ranks on one, and the other way round. */
+static void check_other_ranks(int ranks) {
+  for (int one_first = 0; one_first < 2; one_first++) {
+    char name[64], second[700];
+    snprintf(name, sizeof name, "other_ranks_%d", one_first);
+    const char *folder = run_task(one_first ? 0 : ranks, name, "shard first_part %s");
+    snprintf(second, sizeof second, "shard second_part %s", folder);
+    assert_code(run_ranks(one_first ? ranks : 0, worker(), second), 0);
+  }
+}
+
 #define TESTS(X)                                                                                             \
   X(equal)                                                                                                   \
   X(eager)                                                                                                   \
   X(memory)                                                                                                  \
   X(changed)                                                                                                 \
   X(wrong)                                                                                                   \
-  X(checkpoint)
+  X(checkpoint)                                                                                              \
+  X(other_ranks)
 TESTS(CASES)
 
 int main(void) {
