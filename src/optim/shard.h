@@ -50,5 +50,6 @@ mix_tensor *mix_shards_value(mix_variable *variable);
 bool mix_shards_gather_weights(mix_optimizer *optimizer);
 /* Is the whole state here? False with an error that names the remedy. */
 bool mix_shards_check_here(mix_optimizer *optimizer);
-/* What was gathered is forgotten. False with the error recorded. */
+/* State that was gathered is forgotten; weights are once copies were made of them. False with the error
+ * recorded. */
 bool mix_shards_drop_gathered(mix_optimizer *optimizer);

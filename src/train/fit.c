@@ -239,7 +239,11 @@ static bool end_epoch(mix_fit_state *f, int64_t epoch) {
     if (validation) mix_logs_sort(validation);
   }
   if (validation) mix_logs_merge(logs, validation, "val_");
+  mix_optimizer *optimizer = f->model->state->optimizer;
+  const bool gathers = f->saves_on != MIX_NO_RANK;
+  if (gathers && mix_optimizer_gather_state(optimizer, f->saves_on) != MIX_OK) return false;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_END, epoch, logs)) return false;
+  if (gathers && !mix_shards_drop_gathered(optimizer)) return false;
   mix_list_append(f->history->epochs, logs);
   return !mix_failed();
 }
@@ -283,7 +287,7 @@ static void run(mix_fit_state *f) {
   if (!f->history->params.steps && target > 0) f->history->params.steps = target;
   int64_t epoch = f->options.initial_epoch;
   bool begun = mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) && mix_backup_resume(f, &epoch);
-  if (!mix_fit_share_values(f, epoch) || !begun) return;
+  if (!mix_fit_share_values(f, epoch) || !begun || !mix_fit_find_saving_rank(f)) return;
   /* A run that was stopped stays stopped. */
   bool stopped = f->model->resumes && f->model->stop_training && !f->position;
   /* An epoch cut by `steps` is saved in its middle. If it is resumed with no steps left, its end is run

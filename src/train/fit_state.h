@@ -19,6 +19,7 @@ typedef struct mix_fit_state {
   json_t *data_identity; /* owned: digests of the data, which take long; NULL: not taken yet */
 
   /* Used by BackupAndRestore. */
+  int saves_on; /* the rank to which divided state is gathered for its ModelCheckpoint; MIX_NO_RANK: none */
   const mix_backup *backup; /* NULL: none, and the fields below are unused */
   mix_checkpoint *checkpoint;
   mix_archive *resumed;  /* the checkpoint this run resumes; NULL: none */
@@ -29,6 +30,10 @@ typedef struct mix_fit_state {
 static inline bool mix_fit_limit_reached(const mix_fit_state *f) {
   return f->options.steps && f->history->steps >= f->options.steps;
 }
+
+enum { MIX_NO_RANK = -2 };
+/* ranks.c: which rank has a ModelCheckpoint at the ends of epochs? False with the error recorded. */
+bool mix_fit_find_saving_rank(mix_fit_state *f);
 
 /* backup.c. Finds the callback and the newest checkpoint, before any hook is called. */
 bool mix_backup_open(mix_fit_state *f);

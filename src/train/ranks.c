@@ -147,3 +147,24 @@ bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {
   return mix_ranks_succeed("fit") &&
          mix_ranks_share_values("fit", f->model, f->model->state->optimizer, epoch, f->history->steps);
 }
+
+/* One with save_freq saves after steps, when its rank alone knows of it. */
+static bool saves_epochs(const mix_fit_state *f) {
+  for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
+    const mix_callback *callback = mix_list_get(f->callbacks.items, i);
+    if (callback->options.on_epoch_end && !strcmp(callback->options.name, "ModelCheckpoint")) return true;
+  }
+  return false;
+}
+
+bool mix_fit_find_saving_rank(mix_fit_state *f) {
+  f->saves_on = MIX_NO_RANK;
+  if (!mix_shards_wanted()) return true;
+  const int ranks = mix_rank_count();
+  int *saves = mix_calloc((size_t)ranks, sizeof *saves);
+  if (saves && mix_gather_numbers("fit", saves_epochs(f), saves))
+    for (int r = 0; r < ranks; r++)
+      if (saves[r]) f->saves_on = f->saves_on == MIX_NO_RANK ? r : MIX_EVERY_RANK;
+  mix_free(saves);
+  return !mix_failed();
+}
