@@ -70,13 +70,16 @@ MIX_API void mix_distribution_end_job(mix_distribution *distribution, int code);
 /* What is divided among the ranks, and not the same on each. */
 typedef enum mix_shard {
   MIX_SHARD_NOTHING,
-  MIX_SHARD_OPTIMIZER, /* the state of optimizers: slots, moving averages and accumulated gradients */
+  /* The state of optimizers: slots, moving averages and accumulated gradients; and float32 weights of which
+   * captured training reads a 16-bit form alone, which every rank has. */
+  MIX_SHARD_OPTIMIZER,
 } mix_shard;
 /* Says what optimizers divide from their next step on: each variable has an owner, or each rank some of its
  * rows, which alone has its state and gets its gradient, and sends the weight to all. The bits of a training
- * are those of MIX_SHARD_NOTHING with as many ranks. To read or save the state later, all ranks call
- * mix_optimizer_gather_state first (mixtape/optimizer.h). Collective. ValueError for an unknown kind, where
- * ranks give different ones, and for a distribution of one rank. */
+ * are those of MIX_SHARD_NOTHING with as many ranks. To read or save the state, or such weights other than
+ * after a fit, all ranks call mix_optimizer_gather_state first (mixtape/optimizer.h); what has not been
+ * gathered since the latest step is a RuntimeError where it is read. Collective. ValueError for an unknown
+ * kind, where ranks give different ones, and for a distribution of one rank. */
 MIX_API mix_status mix_distribution_shard(mix_distribution *distribution, mix_shard shard);
 
 /* Seconds of communication so far on this rank. */

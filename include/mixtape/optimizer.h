@@ -338,8 +338,8 @@ MIX_API mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimiz
 
 enum { MIX_EVERY_RANK = -1 };
 /* Where the state is divided among the ranks (mix_distribution_shard): rank `rank`, or MIX_EVERY_RANK, gets
- * the whole state, as it is now, to read, save or check-point it, or to train on with another distribution.
- * The next fit, or the next step, leaves the state divided. Collective. Nothing where it is not divided.
+ * the whole state and weights, as they are now, to read or save them, or to train on with another
+ * distribution. The next step leaves them divided. Collective. Does nothing where nothing is divided.
  * ValueError if there is no such rank; RuntimeError in a captured function, and if another distribution is
  * set than the one among whose ranks the state is divided. */
 MIX_API mix_status mix_optimizer_gather_state(mix_optimizer *optimizer, int rank);
