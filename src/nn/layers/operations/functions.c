@@ -301,22 +301,6 @@ static mix_tensor *select_(const mix_operands *o, mix_tensor *x) {
   return y;
 }
 
-/* What Keras on TensorFlow computes, but the library not, and why. */
-static mix_tensor *no_partition(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(
-      o, MIX_UNSUPPORTED,
-      "Argpartition is not supported: its result in Keras on TensorFlow, which rounds the "
-      "operand to int32, is no partition; Argsort orders the places");
-}
-static mix_tensor *no_stateless(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED,
-                            "ElasticTransform is not supported: it draws TensorFlow's random numbers");
-}
-static mix_tensor *no_bits(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED,
-                            "View is not supported: no operation reads bits as another dtype");
-}
-
 static mix_tensor *array_(const mix_operands *o, mix_tensor *x) {
   return mix_cast(x, mix_operand_dtype(o, "dtype", mix_tensor_dtype(x)));
 }
@@ -404,10 +388,12 @@ const mix_keras_operation mix_keras_function_operations[] = {
     MIX_KERAS_OPERATION("Select", "numpy", "condlist choicelist default=0", "", .build = select_,
                         .bare = true),
     MIX_KERAS_OPERATION("Array", "numpy", "x", "dtype", .build = array_),
-    MIX_KERAS_OPERATION("View", "numpy", "x", "dtype", .build = no_bits),
-    MIX_KERAS_OPERATION("Argpartition", "numpy", "x", "kth axis=-1", .build = no_partition),
+    MIX_KERAS_OPERATION("View", "numpy", "x", "dtype", .refusal = "no operation reads bits as another dtype"),
+    MIX_KERAS_OPERATION("Argpartition", "numpy", "x", "kth axis=-1",
+                        .refusal =
+                            "its result in Keras on TensorFlow is no partition; Argsort orders places"),
     MIX_KERAS_OPERATION("ElasticTransform", "image", "images",
                         "alpha sigma interpolation fill_mode fill_value seed data_format",
-                        .build = no_stateless),
+                        .refusal = "it draws TensorFlow's random numbers"),
     MIX_KERAS_OPERATION("SaturateCast", "core", "x", "dtype", .build = saturate_cast),
     {.operation = {0}}};

@@ -315,17 +315,9 @@ static mix_list *qr(const mix_operands *o, mix_tensor *x) {
   return mix_failed() ? NULL : mix_list_of(q, r);
 }
 
-/* ---- what needs eigenvalues ---- */
-
-static mix_list *no_eigenvalues(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED,
-                            "%s needs a solver for eigenvalues or singular values, which the "
-                            "library has not",
-                            o->operation->name);
-}
-
 /* ---- the table ---- */
 
+#define EIGENVALUES "the library has no solver for eigenvalues and singular values"
 #define ALGEBRA(name, options, ...)                                                                          \
   MIX_KERAS_OPERATION(name, "linalg", "x", options, __VA_ARGS__, .rule = MIX_OPERANDS_FLOATING)
 #define OF_TWO(name, options, function)                                                                      \
@@ -342,10 +334,10 @@ const mix_keras_operation mix_keras_algebra_operations[] = {
     OF_TWO("SolveTriangular", "lower", solve_triangular),
     MIX_KERAS_OPERATION("Slogdet", "numpy", "x", "", .results = slogdet, .rule = MIX_OPERANDS_FLOATING),
     MIX_KERAS_OPERATION("Logdet", "math", "x", "", .build = logdet, .rule = MIX_OPERANDS_FLOATING),
-    ALGEBRA("Eig", "", .results = no_eigenvalues),
-    ALGEBRA("Eigh", "", .results = no_eigenvalues),
-    ALGEBRA("SVD", "full_matrices compute_uv", .results = no_eigenvalues),
-    ALGEBRA("Pinv", "rcond", .results = no_eigenvalues),
-    ALGEBRA("MatrixRank", "tol", .results = no_eigenvalues),
-    MIX_KERAS_OPERATION("Lstsq", "linalg", "a b", "rcond", .results = no_eigenvalues),
+    ALGEBRA("Eig", "", .refusal = EIGENVALUES),
+    ALGEBRA("Eigh", "", .refusal = EIGENVALUES),
+    ALGEBRA("SVD", "full_matrices compute_uv", .refusal = EIGENVALUES),
+    ALGEBRA("Pinv", "rcond", .refusal = EIGENVALUES),
+    ALGEBRA("MatrixRank", "tol", .refusal = EIGENVALUES),
+    MIX_KERAS_OPERATION("Lstsq", "linalg", "a b", "rcond", .refusal = EIGENVALUES),
     {.operation = {0}}};

@@ -381,13 +381,6 @@ static mix_tensor *fold(const mix_operands *o, mix_tensor *x) {
   return mix_slice(image, MIX_SHAPE(0, 0, padding[0], padding[1]), MIX_SHAPE(-1, -1, size[0], size[1]));
 }
 
-/* ---- complex numbers ---- */
-
-static mix_tensor *no_complex(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED, "%s: tensors of complex numbers are not supported",
-                            o->operation->name);
-}
-
 /* ---- the table ---- */
 
 #define ENTROPY(name, options, function)                                                                     \
@@ -401,6 +394,7 @@ static mix_tensor *no_complex(const mix_operands *o, mix_tensor *x) {
                       .build = function)
 #define BLOCKS(name, function)                                                                               \
   MIX_KERAS_OPERATION(name, "nn", "x", "block_size data_format", .build = function)
+#define COMPLEX "tensors have no complex numbers"
 #define WINDOWS "kernel_size dilation=1 padding=0 stride=1"
 
 const mix_keras_operation mix_keras_neural_operations[] = {
@@ -425,7 +419,7 @@ const mix_keras_operation mix_keras_neural_operations[] = {
     BLOCKS("SpaceToDepth", space_to_depth),
     MIX_KERAS_OPERATION("Unfold", "nn", "x", WINDOWS, .build = unfold),
     MIX_KERAS_OPERATION("Fold", "nn", "x", "output_size " WINDOWS, .build = fold),
-    MIX_KERAS_OPERATION("Polar", "nn", "abs_ angle", "", .build = no_complex),
-    MIX_KERAS_OPERATION("ViewAsComplex", "math", "x", "", .build = no_complex),
-    MIX_KERAS_OPERATION("ViewAsReal", "math", "x", "", .build = no_complex),
+    MIX_KERAS_OPERATION("Polar", "nn", "abs_ angle", "", .refusal = COMPLEX),
+    MIX_KERAS_OPERATION("ViewAsComplex", "math", "x", "", .refusal = COMPLEX),
+    MIX_KERAS_OPERATION("ViewAsReal", "math", "x", "", .refusal = COMPLEX),
     {.operation = {0}}};

@@ -34,6 +34,7 @@ typedef struct mix_operation {
   mix_tensor *(*build)(const mix_operands *o, mix_tensor *x);
   mix_tensor *(*join)(const mix_operands *o, mix_list *list);
   mix_list *(*results)(const mix_operands *o, mix_tensor *x);
+  const char *refusal;    /* why a file's call is an error; NULL: it is none */
   const char *activation; /* of Keras 3; without `build`, applied to x */
   bool is_spread;         /* `reduce` along no axes gives 0 */
 } mix_operation;
@@ -175,8 +176,9 @@ void mix_keras_operation_finalize(mix_layer *layer);
   X(elementwise)                                                                                             \
   X(function)                                                                                                \
   X(reduction)                                                                                               \
-  X(statistic) X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn)    \
-      X(neural) X(signal) X(image) X(warp)
+  X(statistic)                                                                                               \
+  X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural)       \
+      X(signal) X(image) X(warp)
 #define MIX_TF_FAMILIES(X) X(elementwise) X(reduction) X(shape) X(index) X(product) X(nn)
 #define MIX_DECLARE_FAMILY(family) extern const mix_keras_operation mix_keras_##family##_operations[];
 MIX_KERAS_FAMILIES(MIX_DECLARE_FAMILY)

@@ -222,15 +222,6 @@ static mix_tensor *unique(const mix_operands *o, mix_tensor *x) {
                  fill);
 }
 
-static mix_list *nonzero(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED,
-                            "how many results Nonzero has depends on the values; a model's shapes do not");
-}
-static mix_tensor *bincount(const mix_operands *o, mix_tensor *x) {
-  return mix_operation_fail(o, MIX_UNSUPPORTED,
-                            "how many results Bincount has depends on the values; a model's shapes do not");
-}
-
 /* ---- sparsemax ---- */
 
 /* Martins and Astudillo: From softmax to sparsemax, 2016. */
@@ -271,7 +262,9 @@ const mix_keras_operation mix_keras_order_operations[] = {
         "!sorted=true !return_index=false !return_inverse=false !return_counts=false !axis size "
         "fill_value",
         .build = unique),
-    MIX_KERAS_OPERATION("Nonzero", "numpy", "x", "", .results = nonzero),
-    MIX_KERAS_OPERATION("Bincount", "numpy", "x", "weights minlength=0 sparse", .build = bincount),
+    MIX_KERAS_OPERATION("Nonzero", "numpy", "x", "",
+                        .refusal = "how many results it has depends on the values; a model's shapes do not"),
+    MIX_KERAS_OPERATION("Bincount", "numpy", "x", "weights minlength=0 sparse",
+                        .refusal = "how many results it has depends on the values; a model's shapes do not"),
     MIX_KERAS_OPERATION("Sparsemax", "nn", "x", "axis=-1", .build = sparsemax, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};

@@ -29,6 +29,9 @@ static mix_tensor *first_operand(const mix_operands *o) {
 static mix_list *run(const mix_operands *o) {
   const mix_operation *operation = o->operation;
   mix_tensor *pair[2];
+  if (operation->refusal)
+    return mix_operation_fail(o, MIX_UNSUPPORTED, "%s is not supported: %s", operation->name,
+                              operation->refusal);
   if (operation->binary)
     return mix_operand_pair(o, pair) ? mix_one_result(operation->binary(pair[0], pair[1])) : NULL;
   if (operation->join) {
