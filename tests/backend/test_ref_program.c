@@ -152,10 +152,11 @@ static void no_opcode_is_left_out(void **state) {
   bool seen[MIX_OPCODE_COUNT] = {[MIX_OPCODE_NONE] = true};
   for (size_t n = 0; n < sizeof real_cases / sizeof *real_cases; n++) seen[real_cases[n].opcode] = true;
   static const mix_opcode others[] = {
-      MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,          MIX_OPCODE_IS_NAN,
-      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR,      MIX_OPCODE_EQUAL,
-      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL,      MIX_OPCODE_GREATER,
-      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT,      MIX_OPCODE_STOCHASTIC_ROUND};
+      MIX_OPCODE_CAST,          MIX_OPCODE_IS_FINITE,   MIX_OPCODE_IS_INF,      MIX_OPCODE_IS_NAN,
+      MIX_OPCODE_LOGICAL_NOT,   MIX_OPCODE_LOGICAL_AND, MIX_OPCODE_LOGICAL_OR,  MIX_OPCODE_EQUAL,
+      MIX_OPCODE_NOT_EQUAL,     MIX_OPCODE_LESS,        MIX_OPCODE_LESS_EQUAL,  MIX_OPCODE_GREATER,
+      MIX_OPCODE_GREATER_EQUAL, MIX_OPCODE_SELECT,      MIX_OPCODE_BITWISE_AND, MIX_OPCODE_BITWISE_OR,
+      MIX_OPCODE_BITWISE_XOR,   MIX_OPCODE_SHIFT_LEFT,  MIX_OPCODE_SHIFT_RIGHT, MIX_OPCODE_STOCHASTIC_ROUND};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) seen[others[i]] = true;
   for (int code = 0; code < MIX_OPCODE_COUNT; code++)
     if (!seen[code]) fail_msg("%s is not tested", mix_opcode_name((mix_opcode)code));

@@ -15,9 +15,20 @@ typedef struct refusal {
   const char *operation, *reason;
 } refusal;
 static const refusal refusals[] = {
+    {"Argpartition", "no partition"},
+    {"Eig", "no solver for eigenvalues"},
+    {"ElasticTransform", "TensorFlow's random numbers"},
+    {"Lstsq", "no solver for eigenvalues"},
     {"Nonzero", "depends on the values"},
+    {"Pinv", "no solver for eigenvalues"},
     {"Polar", "complex numbers"},
+    {"SVD", "no solver for eigenvalues"},
 };
+
+/* Its first step moves weights by thousands, past many poles of the tangent: where they come to rest depends
+ * on the last bit of the gradient, 1 + tan^2 here and 1 / cos^2 in TensorFlow. The predictions are compared.
+ */
+static const char chaotic[] = "Tan";
 
 static char *models[MOST_MODELS];
 static int model_count;
@@ -174,7 +185,7 @@ static inline void run_operation(void **state) {
   const bounds b = half ? (bounds){4e-3, 2e-3, 1e-2} : (bounds){1e-5, 1e-5, 5e-5};
   if (!is_refused(name, operation)) {
     predict_operation(name, recorded, &b, sign_free);
-    train_operation(name, recorded, &b, half);
+    if (strcmp(operation, chaotic)) train_operation(name, recorded, &b, half);
   }
   json_decref(recorded);
 }

@@ -321,7 +321,7 @@ static mix_tensor *saturate_cast(const mix_operands *o, mix_tensor *x) {
   return mix_cast(mix_clip(x, number(x, low), number(x, high)), dtype);
 }
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
 
 #define UNARY(name, module, function, ...)                                                                   \
   MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
@@ -397,3 +397,26 @@ const mix_keras_operation mix_keras_function_operations[] = {
                         .refusal = "it draws TensorFlow's random numbers"),
     MIX_KERAS_OPERATION("SaturateCast", "core", "x", "dtype", .build = saturate_cast),
     {.operation = {0}}};
+
+#define TF(name, function) MIX_TF_OPERATION("math." name, "x", "", .unary = function)
+#define TF_BITS(name, function) MIX_TF_OPERATION("bitwise." name, "x", "y", .binary = function)
+
+const mix_operation mix_tf_function_operations[] = {
+    TF("asin", arcsin_),
+    TF("acos", arccos_),
+    TF("atan", arctan_),
+    TF("asinh", arcsinh_),
+    TF("acosh", arccosh_),
+    TF("atanh", arctanh_),
+    TF("sinh", sinh_),
+    TF("cosh", cosh_),
+    TF("erfinv", erfinv),
+    TF("bessel_i0", i0),
+    MIX_TF_OPERATION("math.atan2", "y", "x", .binary = mix_atan2),
+    TF_BITS("bitwise_and", mix_bitwise_and),
+    TF_BITS("bitwise_or", mix_bitwise_or),
+    TF_BITS("bitwise_xor", mix_bitwise_xor),
+    TF_BITS("left_shift", left),
+    TF_BITS("right_shift", right),
+    MIX_TF_OPERATION("bitwise.invert", "x", "", .unary = invert),
+    {0}};

@@ -315,7 +315,7 @@ static mix_list *qr(const mix_operands *o, mix_tensor *x) {
   return mix_failed() ? NULL : mix_list_of(q, r);
 }
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
 
 #define EIGENVALUES "the library has no solver for eigenvalues and singular values"
 #define ALGEBRA(name, options, ...)                                                                          \
@@ -341,3 +341,10 @@ const mix_keras_operation mix_keras_algebra_operations[] = {
     ALGEBRA("MatrixRank", "tol", .refusal = EIGENVALUES),
     MIX_KERAS_OPERATION("Lstsq", "linalg", "a b", "rcond", .refusal = EIGENVALUES),
     {.operation = {0}}};
+
+const mix_operation mix_tf_algebra_operations[] = {
+    MIX_TF_OPERATION("linalg.inv", "input", "!adjoint=false", .build = inv),
+    MIX_TF_OPERATION("linalg.det", "input", "", .build = det),
+    MIX_TF_OPERATION("linalg.cholesky", "input", "", .build = cholesky),
+    MIX_TF_OPERATION("linalg.logdet", "matrix", "", .build = logdet),
+    {0}};

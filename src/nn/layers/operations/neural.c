@@ -381,7 +381,7 @@ static mix_tensor *fold(const mix_operands *o, mix_tensor *x) {
   return mix_slice(image, MIX_SHAPE(0, 0, padding[0], padding[1]), MIX_SHAPE(-1, -1, size[0], size[1]));
 }
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
 
 #define ENTROPY(name, options, function)                                                                     \
   MIX_KERAS_OPERATION(name, "nn", "target output", "from_logits " options, .build = function)
@@ -423,3 +423,9 @@ const mix_keras_operation mix_keras_neural_operations[] = {
     MIX_KERAS_OPERATION("ViewAsComplex", "math", "x", "", .refusal = COMPLEX),
     MIX_KERAS_OPERATION("ViewAsReal", "math", "x", "", .refusal = COMPLEX),
     {.operation = {0}}};
+
+#define TF_BLOCKS(name, function)                                                                            \
+  MIX_TF_OPERATION(name, "input", "block_size !data_format=\"NHWC\"", .build = function)
+
+const mix_operation mix_tf_neural_operations[] = {
+    TF_BLOCKS("nn.depth_to_space", depth_to_space), TF_BLOCKS("nn.space_to_depth", space_to_depth), {0}};

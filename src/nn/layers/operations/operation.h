@@ -177,9 +177,12 @@ void mix_keras_operation_finalize(mix_layer *layer);
   X(function)                                                                                                \
   X(reduction)                                                                                               \
   X(statistic)                                                                                               \
-  X(shape) X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural)       \
-      X(signal) X(image) X(warp)
-#define MIX_TF_FAMILIES(X) X(elementwise) X(reduction) X(shape) X(index) X(product) X(nn)
+  X(shape)                                                                                                   \
+  X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural) X(signal)      \
+      X(image) X(warp)
+#define MIX_TF_FAMILIES(X)                                                                                   \
+  X(elementwise)                                                                                             \
+  X(function) X(reduction) X(statistic) X(shape) X(index) X(order) X(product) X(algebra) X(nn) X(neural)
 #define MIX_DECLARE_FAMILY(family) extern const mix_keras_operation mix_keras_##family##_operations[];
 MIX_KERAS_FAMILIES(MIX_DECLARE_FAMILY)
 #undef MIX_DECLARE_FAMILY

@@ -240,7 +240,23 @@ static mix_tensor *sparsemax(const mix_operands *o, mix_tensor *x) {
   return mix_maximum(mix_subtract(x, tau), number(x, 0));
 }
 
-/* ---- the table ---- */
+/* Of TensorFlow: from the smallest or from the largest. */
+static mix_tensor *in_direction(const mix_operands *o, mix_tensor *x,
+                                mix_tensor *(*function)(mix_tensor *, int, bool)) {
+  const char *direction = mix_operand_text(o, "direction");
+  const int axis = axis_of(o, &x);
+  if (axis < 0 || !direction) return NULL;
+  const bool descending = !strcmp(direction, "DESCENDING");
+  if (!descending && strcmp(direction, "ASCENDING"))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "direction", "ASCENDING or DESCENDING");
+  return function(x, axis, descending);
+}
+static mix_tensor *tf_sort(const mix_operands *o, mix_tensor *x) { return in_direction(o, x, mix_sort); }
+static mix_tensor *tf_argsort(const mix_operands *o, mix_tensor *x) {
+  return in_direction(o, x, mix_argsort);
+}
+
+/* ---- the tables ---- */
 
 #define QUANTILE(name, operands, options, function)                                                          \
   MIX_KERAS_OPERATION(name, "numpy", operands, options, .build = function, .rule = MIX_OPERANDS_FLOATING)
@@ -268,3 +284,12 @@ const mix_keras_operation mix_keras_order_operations[] = {
                         .refusal = "how many results it has depends on the values; a model's shapes do not"),
     MIX_KERAS_OPERATION("Sparsemax", "nn", "x", "axis=-1", .build = sparsemax, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};
+
+#define DIRECTION "axis=-1 direction=\"ASCENDING\" "
+
+const mix_operation mix_tf_order_operations[] = {
+    MIX_TF_OPERATION("sort", "values", DIRECTION, .build = tf_sort),
+    MIX_TF_OPERATION("argsort", "values", DIRECTION "stable", .build = tf_argsort),
+    MIX_TF_OPERATION("math.top_k", "input", "k=1 sorted=true", .results = top_k),
+    MIX_TF_OPERATION("math.in_top_k", "targets", "predictions k", .build = in_top_k),
+    {0}};

@@ -425,6 +425,7 @@ const mix_operation mix_tf_shape_operations[] = {
     MIX_TF_OPERATION("repeat", "input", "repeats axis", .build = repeat),
     MIX_TF_OPERATION("pad", "tensor", "paddings mode=\"CONSTANT\" constant_values=0", .build = pad),
     MIX_TF_OPERATION("compat.v1.pad", "tensor", "paddings mode=\"CONSTANT\" constant_values=0", .build = pad),
+    MIX_TF_OPERATION("roll", "input", "shift axis", .build = roll),
     MIX_TF_OPERATION("reverse", "tensor", "axis", .build = flip),
     MIX_TF_OPERATION("broadcast_to", "input", "shape", .build = broadcast_to),
     {0}};

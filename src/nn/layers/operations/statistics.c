@@ -212,7 +212,7 @@ static mix_tensor *psnr(const mix_operands *o, mix_tensor *x) {
   return mix_subtract(number(error, 20 * log10(largest)), mix_times(mix_log(error), 10 / log(10)));
 }
 
-/* ---- the table ---- */
+/* ---- the tables ---- */
 
 #define REDUCTION(name, function, ...)                                                                       \
   MIX_KERAS_OPERATION(name, "numpy", "x", "axis keepdims", .reduce = function, __VA_ARGS__)
@@ -244,3 +244,9 @@ const mix_keras_operation mix_keras_statistic_operations[] = {
     MIX_KERAS_OPERATION("Moments", "nn", "x", "axes keepdims synchronized", .results = moments),
     MIX_KERAS_OPERATION("PSNR", "nn", "x1 x2", "max_val", .build = psnr, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};
+
+#define TF_RUNNING(name, function)                                                                           \
+  MIX_TF_OPERATION(name, "x", "axis=0 !exclusive=false !reverse=false", .build = function)
+
+const mix_operation mix_tf_statistic_operations[] = {
+    TF_RUNNING("math.cumsum", cumsum), TF_RUNNING("math.cumprod", cumprod), {0}};
