@@ -183,8 +183,8 @@ MIX_API mix_tensor *mix_take_along_axis(mix_tensor *x, mix_tensor *indices, int 
  * axis and in x's dtype; in float32 for 16 bits, rounded at the end. Number dtypes. */
 MIX_API mix_tensor *mix_cumulative_sum(mix_tensor *x, int axis);
 MIX_API mix_tensor *mix_cumulative_product(mix_tensor *x, int axis);
-/* The discrete Fourier transform along the last axis: real and imaginary parts (..., n), float32 or float64,
- * -> a list of both (..., n). Of the inverse each is divided by n. O(n log n) for n of small factors. */
+/* The discrete Fourier transform along the last axis: real and imaginary parts (..., n), of a floating
+ * dtype, -> a list of both (..., n). Of the inverse each is divided by n. O(n log n) for n of small factors. */
 MIX_API mix_list *mix_fft(mix_tensor *real, mix_tensor *imaginary, bool inverse);
 
 /* ---- gather, one_hot, shapes ---- */

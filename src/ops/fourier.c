@@ -30,7 +30,7 @@ static const mix_attribute_row fourier_fields[] = {
 
 const mix_op mix_op_fourier = {.name = "fourier",
                                .signature = "T,T->T,T",
-                               .types = "float32 float64",
+                               .types = "float",
                                .attributes_size = sizeof(mix_fourier_attributes),
                                .infer = fourier_infer,
                                .row_independent = mix_rows_before_classes,

@@ -247,6 +247,10 @@ static void configs_are_read_and_written(void **state) {
   } cases[] = {{'i', "Zeros", "{}"},
                {'i', "Ones", "{}"},
                {'i', "Constant", "{\"value\": 2.5}"},
+               {'i', "Constant", "{\"value\": [[1.0, -2.0], [0.5, 4.0]]}"},
+               {'i', "Constant",
+                "{\"value\": {\"class_name\": \"__numpy__\", \"config\": {\"value\": [1.0, 2.0], "
+                "\"dtype\": \"float32\"}}}"},
                {'i', "Identity", "{\"gain\": 0.0}"},
                {'i', "RandomNormal", "{\"mean\": 1.0, \"stddev\": 0.0, \"seed\": null}"},
                {'i', "TruncatedNormal", "{\"mean\": 0.0, \"stddev\": 2.0, \"seed\": 5}"},
@@ -286,6 +290,28 @@ static void configs_are_read_and_written(void **state) {
   }
 }
 
+/* Constant(matrix) of a config: broadcast to the shape and cast to its dtype. */
+static void constant_arrays(void **state) {
+  (void)state;
+  static const char *const configs[] = {
+      "{\"class_name\": \"Constant\", \"config\": {\"value\": [1, 2.5]}}",
+      "{\"class_name\": \"Constant\", \"config\": {\"value\": {\"class_name\": \"__numpy__\", \"config\": "
+      "{\"value\": [1.0, 2.5], \"dtype\": \"float64\"}}}}"};
+  for (int i = 0; i < 2; i++) {
+    json_t *json = mix_json_parse(configs[i], "test");
+    mix_initializer *initializer = mix_initializer_from_json(json);
+    double got[4];
+    mix_tensor *value = mix_initializer_call(initializer, MIX_SHAPE(2, 2), MIX_FLOAT16);
+    assert_int_equal(mix_tensor_dtype(value), MIX_FLOAT16);
+    assert_int_equal(mix_tensor_read(value, MIX_FLOAT64, got, 4), MIX_OK);
+    assert_true(got[0] == 1 && got[1] == 2.5 && got[2] == 1 && got[3] == 2.5);
+    assert_null(mix_initializer_call(initializer, MIX_SHAPE(2, 3), MIX_FLOAT32));
+    assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+    mix_error_clear();
+    json_decref(json);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(constants),
                                      TEST(plain_distributions),
@@ -299,6 +325,7 @@ int main(void) {
                                      TEST(constraints),
                                      TEST(radial_constraint),
                                      TEST(names_and_seeds),
-                                     TEST(configs_are_read_and_written)};
+                                     TEST(configs_are_read_and_written),
+                                     TEST(constant_arrays)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

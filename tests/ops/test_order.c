@@ -1,4 +1,5 @@
 /* Operations that sort, take along an axis, run along an axis, and transform: values and errors. */
+/* Holds docs/NUMERICS.md: Sums. */
 #include "ops/support.h"
 
 #include <math.h>

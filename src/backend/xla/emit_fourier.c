@@ -34,7 +34,8 @@ static mix_hlo part_of(mix_hlo_writer *w, mix_hlo x, const char *op) {
 void mix_emit_fourier(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
   const bool inverse = ((const mix_fourier_attributes *)node->attributes)->inverse;
-  const mix_hlo real = mix_emit_operand(e, node, 0), imaginary = mix_emit_operand(e, node, 1);
+  const mix_hlo real = mix_emit_widen(e, mix_emit_operand(e, node, 0)),
+                imaginary = mix_emit_widen(e, mix_emit_operand(e, node, 1));
   const mix_type type = real.type;
   const int64_t size = type.shape.dims[type.shape.rank - 1];
   if (!mix_shape_size(type.shape)) {

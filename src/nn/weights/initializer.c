@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "graph/variable.h"
+#include "nn/json_arrays.h"
 #include "nn/weights/named.h"
 #include "nn/weights/orthogonal.h"
 #include "nn/weights/weights.h"
@@ -32,8 +33,10 @@ struct mix_initializer {
   const kind *kind;
   mix_initializer_options options; /* with the seed that configs have; 0: none */
   uint64_t seed;                   /* the given one, or the derived one */
+  json_t *array;                   /* of a constant in a config: lists of numbers, or an array; NULL: none */
 };
-static const mix_class initializer_class = {.name = "initializer"};
+static void finalize(void *object) { json_decref(((mix_initializer *)object)->array); }
+static const mix_class initializer_class = {.name = "initializer", .finalize = finalize};
 
 static mix_tensor *state_of(const mix_initializer *initializer) {
   int64_t state[2] = {(int64_t)initializer->seed, 0};
@@ -52,7 +55,14 @@ static mix_tensor *ones(const mix_initializer *i, mix_shape shape, mix_dtype dty
   return mix_fill(shape, 1, dtype);
 }
 static mix_tensor *constant(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  return mix_fill(shape, i->options.value, dtype);
+  mix_json_numbers n;
+  if (!i->array) return mix_fill(shape, i->options.value, dtype);
+  if (mix_is_array_form(i->array))
+    return mix_broadcast_to(mix_cast(mix_array_form_read(i->array, "initializer constant", "value"), dtype),
+                            shape);
+  if (!mix_json_numbers_read(i->array, &n))
+    return mix_fail_type("initializer constant: value is a list; expected numbers in lists of one length");
+  return mix_broadcast_to(mix_json_numbers_tensor(&n, dtype), shape);
 }
 
 static mix_tensor *identity(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
@@ -250,8 +260,16 @@ json_t *mix_initializer_to_json(const mix_initializer *initializer, const mix_se
   if (!initializer) return json_null();
   const kind *kind = initializer->kind;
   const mix_fields fields = {NULL, kind->rows, "initializer", semantics};
-  return mix_json_object("keras.initializers", kind->class_name,
-                         mix_fields_write(&fields, &initializer->options, NULL));
+  json_t *config = mix_fields_write(&fields, &initializer->options, NULL);
+  if (config && initializer->array) mix_json_set(config, "value", mix_json_copy(initializer->array));
+  return mix_json_object("keras.initializers", kind->class_name, config);
+}
+
+/* An array in place of the number, as Constant(matrix) has it. */
+static mix_initializer *constant_array(const mix_initializer_options *options, const json_t *value) {
+  mix_initializer *initializer = mix_initializer_with(options);
+  if (initializer && !(initializer->array = mix_json_copy(value))) return NULL;
+  return initializer;
 }
 
 mix_initializer *mix_initializer_from_json(const json_t *json) {
@@ -263,5 +281,8 @@ mix_initializer *mix_initializer_from_json(const json_t *json) {
                                .maxval = 0.05};
   const kind *kind = mix_failed() ? NULL : find_kind(o.initializer);
   mix_fields fields = {NULL, kind ? kind->rows : NULL, "initializer"};
+  const json_t *value = json_object_get(json_object_get(json, "config"), "value");
+  if (kind && kind->draw == constant && (json_is_array(value) || mix_is_array_form(value)))
+    return constant_array(&o, value);
   return mix_fields_read(&fields, json_object_get(json, "config"), &o) ? mix_initializer_with(&o) : NULL;
 }
