@@ -103,6 +103,8 @@ mix_tensor *mix_operand_like(const mix_operands *o, const char *name, const mix_
 bool mix_operands_promoted(const mix_operands *o, int count, const char *const *names, mix_tensor **tensors);
 /* The same for the first and the second. */
 bool mix_operand_pair(const mix_operands *o, mix_tensor **pair);
+/* The dtype of Keras's result_type: a lattice in which float16 and bfloat16 meet in float32. */
+mix_dtype mix_promoted_dtype(mix_dtype a, mix_dtype b);
 /* A list of tensors, in one dtype by the operation's rule; and that of the first operand. */
 mix_list *mix_operand_listed(const mix_operands *o, const char *name);
 mix_list *mix_operand_list(const mix_operands *o);

@@ -70,8 +70,7 @@ typedef struct operand {
   mix_tensor *tensor;
 } operand;
 
-/* As Keras's result_type without weak types: a lattice in which float16 and bfloat16 meet in float32. */
-static mix_dtype promoted(mix_dtype a, mix_dtype b) {
+mix_dtype mix_promoted_dtype(mix_dtype a, mix_dtype b) {
   if (a == b || b == MIX_DTYPE_NONE) return a;
   if (a == MIX_DTYPE_NONE || a == MIX_BOOL) return b;
   if (b == MIX_BOOL) return a;
@@ -88,7 +87,7 @@ static mix_dtype dtype_of_all(const operand *all, int count, mix_operand_rule ru
   bool floats = rule == MIX_OPERANDS_FLOATING, integers = rule == MIX_OPERANDS_TYPED;
   mix_dtype dtype = MIX_DTYPE_NONE;
   for (int i = 0; i < count; i++) {
-    if (all[i].tensor) dtype = promoted(dtype, mix_tensor_dtype(all[i].tensor));
+    if (all[i].tensor) dtype = mix_promoted_dtype(dtype, mix_tensor_dtype(all[i].tensor));
     floats |= !all[i].tensor && is_real(all[i].value);
     integers |= !all[i].tensor && json_is_integer(all[i].value);
   }
