@@ -2,7 +2,7 @@
  * errors. */
 #include "cli/program.h"
 #include "support/count.h"
-#include <png.h>
+#include "support/skip.h"
 
 #define DIGITS "--data", "digits", "--units", "16", "--batch-size", "64", "--seed", "1"
 
@@ -24,11 +24,26 @@ static void a_table_for_people(void **state) {
   assert_has(program_out, "dense_1/bias_add");
 }
 
+static bool draws(void) { return !strstr(mix_parts_left_out(), "drawing"); }
+
+/* The signature, and the sides in the first chunk, the highest byte first. */
+static void check_picture(const char *path) {
+  static const unsigned char begin[16] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+  unsigned char found[24];
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  assert_int_equal(fread(found, 1, sizeof found, file), sizeof found);
+  fclose(file);
+  assert_memory_equal(found, begin, sizeof begin);
+  assert_true(found[16] == 0 && found[17] == 0 && (found[18] << 8 | found[19]) > 1000);
+  assert_true(found[20] == 0 && found[21] == 0 && (found[22] << 8 | found[23]) > 500);
+}
+
 static void json_for_programs_and_a_picture(void **state) {
   (void)state;
   char *path = in_folder("report.png");
   assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "dynamic:1e9",
-                          "--steps", "25", "--json", "--png", path),
+                          "--steps", "25", "--json", draws() ? "--png" : NULL, path),
               0);
   json_t *root = printed_object(), *verdict = json_object_get(root, "verdict");
   assert_int_equal(json_integer_value(json_object_get(root, "steps")), 25);
@@ -37,10 +52,7 @@ static void json_for_programs_and_a_picture(void **state) {
   assert_int_equal(json_array_size(json_object_get(root, "events")),
                    json_integer_value(json_object_get(root, "skipped")));
   json_decref(root);
-  png_image image = {.version = PNG_IMAGE_VERSION};
-  assert_true(png_image_begin_read_from_file(&image, path));
-  assert_true(image.width > 1000 && image.height > 500);
-  png_image_free(&image);
+  if (draws()) check_picture(path);
   assert_code(run_program("numerics", DIGITS, "--format", "json", "--steps", "1"), 0);
   json_decref(printed_object());
 }
@@ -109,6 +121,7 @@ static void shares_of_a_simulated_format(void **state) {
 /* What the loader takes for cairo is none. It is looked for before training. */
 static void without_cairo_only_pictures_are_missing(void **state) {
   (void)state;
+  if (!draws()) SKIP("this build leaves out pictures");
   FILE *file = fopen(in_folder("libcairo.so.2"), "w");
   assert_non_null(file);
   fputs("no library", file);
@@ -179,7 +192,8 @@ static void train_with_the_callback_is_the_same_training(void **state) {
   (void)state;
   char with[600], *a = in_folder("a.npz"), *b = in_folder("b.npz");
   static unsigned char bytes[2][1 << 20];
-  snprintf(with, sizeof with, "numerics_report:table=%s,png=%s", in_folder("t.txt"), in_folder("t.png"));
+  snprintf(with, sizeof with, "numerics_report:table=%s%s%s", in_folder("t.txt"), draws() ? ",png=" : "",
+           draws() ? in_folder("t.png") : "");
   assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", a), 0);
   assert_code(run_program("train", DIGITS, "--policy", "mixed_float16", "--steps", "9", "--save", b,
                           "--callback", with),
