@@ -61,16 +61,16 @@ static bool plan_for(way *w, const saved *s, size_t arena, size_t budget, uint64
 
 /* The least: what a search for no bytes at all finds, and then searches for less than what was found. */
 static bool plan_for_least(way *w, const saved *s, size_t budget) {
-  size_t least = SIZE_MAX, least_target = 0, target = 0;
+  size_t least = SIZE_MAX, least_target = 0, target = 0, arena = 0;
   uint64_t visits;
   for (int i = 0, misses = 0; i < LEAST_TRIES && misses < 2; i++) {
     visits = VISITS;
-    restore(w->compiled->ir, s);
-    if (!mix_plan_repeats(w->compiled, target, &visits)) return false;
-    const bool less = w->compiled->plan.arena_bytes < least;
-    if (less) least = w->compiled->plan.arena_bytes, least_target = target;
+    if (!plan_for(w, s, target, budget, &visits)) return false;
+    const mix_plan_report *report = &w->compiled->report;
+    const bool less = report->peak_bytes < least;
+    if (less) least = report->peak_bytes, least_target = target, arena = report->arena_bytes;
     misses = less ? 0 : misses + 1;
-    target = least / 10 * (misses ? 8 : 9);
+    target = arena / 10 * (misses ? 8 : 9);
   }
   visits = VISITS;
   return plan_for(w, s, least_target, budget, &visits);

@@ -99,7 +99,7 @@ static void count_repeats(mix_compiled *compiled) {
 /* Each round lowers the peak that is left by the last one. The estimate does not know gaps between the values
  * of the arena: the next round counts with those of this one. */
 bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
-  enum { ROUNDS = 6 };
+  enum { ROUNDS = 6, LEAST_GAIN = 64 }; /* less than such a part of the peak is not worth a round */
   mix_repeat_problem problem;
   mix_repeat_outcome now, then;
   if (!mix_plan_again(compiled)) return false;
@@ -114,7 +114,7 @@ bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
     if (now.peak <= aim) break;
     if (!mix_repeat_search(&problem, now.peak_step, aim, dropped, &then)) return false;
     *visits -= visits_of_round - problem.visits_left;
-    if (then.peak >= now.peak || then.seconds <= 0) break;
+    if (then.peak >= now.peak - now.peak / LEAST_GAIN || then.seconds <= 0) break;
     if (!repeat(compiled, dropped, now.peak_step)) return false;
   }
   count_repeats(compiled);
