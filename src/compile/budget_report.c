@@ -99,8 +99,8 @@ void mix_fail_over_budget(const mix_compiled *least, size_t budget) {
   put(&text, "workspace", report->workspace_bytes);
   mix_fail(
       MIX_MEMORY_ERROR,
-      "%s: the smallest memory budget that was found is %zu bytes (%.1f MiB), and %zu bytes (%.1f MiB) are set: "
-      "%s; raise the budget (mix_set_memory_budget, --memory), or make the batch smaller",
+      "%s: the smallest memory budget that was found is %zu bytes (%.1f MiB), and %zu bytes (%.1f MiB) are "
+      "set: %s; raise the budget (mix_set_memory_budget, --memory), or make the batch smaller",
       least->ir->name ? least->ir->name : "function", report->peak_bytes,
       (double)report->peak_bytes / (1 << 20), budget, (double)budget / (1 << 20), message);
 }
