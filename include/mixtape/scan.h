@@ -26,7 +26,8 @@ typedef struct mix_scan_options {
 } mix_scan_options;
 /* A list of two lists: the carry after the last step, and the outputs of all steps, (steps, ...) each.
  * Gradients flow to the carry, to the inputs and to all that the body reads; they are loops themselves, and
- * have gradients. Values of steps that the gradient needs are kept, (steps, ...) each. The gradient of what
+ * have gradients. Values of steps that the gradient needs are kept, (steps, ...) each; under a memory budget
+ * (mix_set_memory_budget) it may be every n-th carry, from which the steps run again. The gradient of what
  * the body reads is one product over all steps where that is its form, else a sum in float32 (float64 for
  * float64), rounded once. Memory of plans and compile time do not depend on the number of steps otherwise.
  * NULL with the error recorded: a ValueError for inputs of different lengths, and for a carry that changes

@@ -32,7 +32,7 @@ bool mix_plan_again(mix_compiled *compiled);
 /* repeat_loops.c: plans again with loops that keep every n-th carry, the largest first, until the plan takes
  * at most so many bytes or there is none left. `any`: was there one? False with the error recorded. */
 bool mix_plan_repeat_loops(mix_compiled *compiled, size_t budget, bool *any);
-/* Adds them to recomputed_nodes and recomputed_bytes of the report. */
-void mix_count_repeated_loops(mix_compiled *compiled);
+/* count_repeats.c: sets recomputed_nodes and recomputed_bytes of the report. */
+void mix_count_repeats(mix_compiled *compiled);
 /* budget_report.c: the error of a plan that does not fit. */
 void mix_fail_over_budget(const mix_compiled *least, size_t budget);

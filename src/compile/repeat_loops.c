@@ -1,7 +1,6 @@
 /* Loops that keep every n-th carry, chosen for a budget. */
 #include "compile/memory_budget.h"
 #include "passes/checkpoint_loops.h"
-#include "tensor/shape.h"
 
 static size_t gain_of(const mix_loop_pair *pair) {
   const size_t kept = mix_loop_pair_bytes(pair, 0),
@@ -26,27 +25,6 @@ static bool repeat_largest(mix_compiled *compiled, bool *found) {
          mix_plan_again(compiled);
 }
 
-/* The repeated loop of a body; NULL: it has none. */
-static const mix_ir_node *repeated_in(const mix_ir *body) {
-  for (int n = 0; body && n < body->node_count; n++)
-    if (!body->nodes[n].dead && body->nodes[n].repeated) return &body->nodes[n];
-  return NULL;
-}
-
-void mix_count_repeated_loops(mix_compiled *compiled) {
-  mix_plan_report *report = &compiled->report;
-  for (int n = 0; n < compiled->ir->node_count; n++) {
-    const mix_ir_node *node = &compiled->ir->nodes[n], *again = node->dead ? NULL : repeated_in(node->body);
-    if (!again) continue;
-    const int64_t chunks = ((const mix_scan_attributes *)node->attributes)->steps;
-    report->recomputed_nodes++;
-    for (int o = 0; o < again->output_count; o++) {
-      const mix_ir_value *value = &node->body->values[again->first_output + o];
-      report->recomputed_bytes += (size_t)chunks * mix_value_bytes(value->dtype, value->shape);
-    }
-  }
-}
-
 bool mix_plan_repeat_loops(mix_compiled *compiled, size_t budget, bool *any) {
   bool found = true;
   *any = false;
@@ -54,6 +32,6 @@ bool mix_plan_repeat_loops(mix_compiled *compiled, size_t budget, bool *any) {
     if (!repeat_largest(compiled, &found) || (found && !mix_compile_plan(compiled))) return false;
     *any = *any || found;
   }
-  if (*any) mix_count_repeated_loops(compiled);
+  if (*any) mix_count_repeats(compiled);
   return true;
 }

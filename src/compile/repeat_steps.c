@@ -81,21 +81,6 @@ static bool repeat(mix_compiled *compiled, const bool *steps, int boundary) {
   return count >= 0 && mix_ir_repeat_nodes(ir, count, repeats) && mix_plan_again(compiled);
 }
 
-static void count_repeats(mix_compiled *compiled) {
-  mix_plan_report *report = &compiled->report;
-  report->recomputed_nodes = 0;
-  report->recomputed_bytes = 0;
-  for (int t = 0; t < compiled->plan.step_count; t++) {
-    const mix_step *step = &compiled->plan.steps[t];
-    const int n = mix_step_node(compiled, step);
-    if (n < 0 || !compiled->ir->nodes[n].repeated) continue;
-    report->recomputed_nodes++;
-    for (int o = 0; o < step->output_count; o++)
-      report->recomputed_bytes += compiled->plan.slots[step->outputs[o]].bytes;
-  }
-  mix_count_repeated_loops(compiled);
-}
-
 /* Each round lowers the peak that is left by the last one. The estimate does not know gaps between the values
  * of the arena: the next round counts with those of this one. */
 bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
@@ -117,6 +102,6 @@ bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits) {
     if (then.peak >= now.peak - now.peak / LEAST_GAIN || then.seconds <= 0) break;
     if (!repeat(compiled, dropped, now.peak_step)) return false;
   }
-  count_repeats(compiled);
+  mix_count_repeats(compiled);
   return true;
 }
