@@ -172,7 +172,8 @@ static void fit_of_arrays(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(guide_of_few_examples),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(weights_alone),
+                                     cmocka_unit_test(guide_of_few_examples),
                                      cmocka_unit_test(guide_of_many_examples),
                                      cmocka_unit_test(convolutions),
                                      cmocka_unit_test(transformer),
