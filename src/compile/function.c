@@ -244,8 +244,11 @@ static bool arena_grow(mix_function *function, const mix_compiled *compiled) {
   if (!bytes || (function->arena && bytes <= mix_memory_bytes(function->arena) &&
                  mix_memory_device_of(function->arena) == device))
     return true;
-  mix_release(function->arena); /* before the new one: both may be more than there is */
-  return (function->arena = mix_memory_new(device, bytes)) != NULL;
+  mix_memory *arena = mix_memory_new(device, bytes);
+  if (!arena) return false;
+  mix_release(function->arena);
+  function->arena = arena;
+  return true;
 }
 
 /* Captures of an earlier epoch can never be called again. */
