@@ -128,15 +128,18 @@ static bool begin_least(step *s) {
 
 static void print_row(const bench_settings *settings, const subject *s, const char *budget, const step *row,
                       const step *plain, double time, json_t *rows) {
-  const double share = (double)row->report.peak_bytes / (double)plain->report.peak_bytes;
-  mix_json_append(rows, json_pack("{s:s, s:s, s:I, s:s, s:I, s:f, s:f, s:i, s:I}", "model", s->name, "policy",
-                                  s->policy, "batch_size", (json_int_t)s->batch, "budget", budget,
-                                  "plan_bytes", (json_int_t)row->report.peak_bytes, "share", share,
-                                  "time_ratio", time, "recomputed_nodes", row->report.recomputed_nodes,
-                                  "recomputed_bytes", (json_int_t)row->report.recomputed_bytes));
+  const double share = (double)row->report.peak_bytes / (double)plain->report.peak_bytes,
+               arena = (double)row->report.arena_bytes / (double)plain->report.arena_bytes;
+  mix_json_append(rows,
+                  json_pack("{s:s, s:s, s:I, s:s, s:I, s:f, s:f, s:f, s:i, s:I}", "model", s->name, "policy",
+                            s->policy, "batch_size", (json_int_t)s->batch, "budget", budget, "plan_bytes",
+                            (json_int_t)row->report.peak_bytes, "share", share, "arena_share", arena,
+                            "time_ratio", time, "recomputed_nodes", row->report.recomputed_nodes,
+                            "recomputed_bytes", (json_int_t)row->report.recomputed_bytes));
   if (settings->text)
-    printf("%-34s %-14s %6lld %7s %10.1f %7.3f %9.3f %6d\n", s->name, s->policy, (long long)s->batch, budget,
-           (double)row->report.peak_bytes / (1 << 20), share, time, row->report.recomputed_nodes);
+    printf("%-34s %-14s %6lld %7s %10.1f %7.3f %7.3f %9.3f %6d\n", s->name, s->policy, (long long)s->batch,
+           budget, (double)row->report.peak_bytes / (1 << 20), share, arena, time,
+           row->report.recomputed_nodes);
 }
 
 /* The steps of one subject: without a budget, under shares of that plan, and the least. Leaves out those that
@@ -176,14 +179,9 @@ static bool measure(const bench_settings *settings, const subject *s, size_t *pl
   for (int i = 0; i < count; i++)
     print_row(settings, s, names[i], &steps[i], &steps[0], 1 / bench_ratio(&runs[0], &runs[i], rounds), rows);
   if (half_of && settings->text)
-    printf("  the guides' promise: the least is %.3f of float32's plan of %.1f MiB
-           "
-           "  (goal <=0.5, for <=1.1 of the time)
-           ",
-               (double)steps[count - 1]
-                   .report.peak_bytes /
-               (double)half_of,
-           (double)half_of / (1 << 20));
+    printf("  the guides' promise: the least is %.3f of float32's plan of %.1f MiB\n"
+           "  (goal <=0.5, for <=1.1 of the time)\n",
+           (double)steps[count - 1].report.peak_bytes / (double)half_of, (double)half_of / (1 << 20));
   return true;
 }
 
@@ -195,8 +193,8 @@ bool bench_memory(const bench_settings *settings) {
   mix_json_set(settings->json, "memory", rows);
   if (settings->text)
     printf("\ntraining steps under budgets of memory: the plan's bytes and the time over those without one\n"
-           "%-34s %-14s %6s %7s %10s %7s %9s %6s\n",
-           "model", "policy", "batch", "budget", "plan MiB", "share", "time", "again");
+           "%-34s %-14s %6s %7s %10s %7s %7s %9s %6s\n",
+           "model", "policy", "batch", "budget", "plan MiB", "share", "arena", "time", "again");
   for (int i = 0; i < SUBJECTS && good; i++) {
     const bool mixed_guide = i < GUIDES && i % 2;
     MIX_SCOPE { good = measure(settings, &list[i], &plain_bytes, mixed_guide ? float32_bytes : 0, rows); }
