@@ -120,6 +120,7 @@ static bytes of_process(const training *t) {
 
 static void agree(const training *t) {
   if (UNDER_SANITIZER) SKIP("a sanitizer keeps freed memory");
+  if (!on_host()) SKIP("the memory of this device is not the plan's alone");
   const training least = {t->kind, t->policy, 8, 1, 0};
   const bytes empty = of_process(&least), full = of_process(t);
   const double process = (double)(full.peak - empty.peak),
