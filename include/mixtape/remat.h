@@ -35,13 +35,15 @@ MIX_API mix_remat_scope *mix_remat_scope_begin_with(const mix_remat_scope_option
 /* Ends it, even while an error is pending. NULL: nothing happens. */
 MIX_API void mix_remat_scope_end(mix_remat_scope *scope);
 
-/* Computes results, a list of tensors, from inputs (may be NULL) and from what it likes to read. */
+/* Computes results, a list of tensors, from inputs, such a list or NULL, and from what it likes to read.
+ * Items may be NULL. */
 typedef mix_list *(*mix_remat_function)(void *context, mix_list *inputs);
 /* Keras's remat(f)(inputs), as jax.checkpoint: calls the function once, now, and returns its list. Gradients
  * read nothing that it computed but its results: they repeat, from the inputs and from what else it reads of
  * outside, just before they need it. Random numbers come out the same; what writes a variable, draws from a
  * generator's state or communicates happens once. Calls may be nested, also with layers and loops. Weights
- * and what is computed from them alone are not repeated. NULL with the error recorded. */
+ * and what is computed from them alone are not repeated. NULL with the error recorded: a
+ * TypeError for what is no function and no list of tensors. */
 MIX_API mix_list *mix_remat(mix_remat_function function, void *context, mix_list *inputs);
 
 MIX_END_DECLARATIONS

@@ -309,6 +309,8 @@ static void errors(void **state) {
   expect_error(MIX_TYPE_ERROR, "a list of tensors");
   assert_null(mix_remat(nothing, NULL, (mix_list *)mix_scalar(1, MIX_FLOAT32)));
   expect_error(MIX_TYPE_ERROR, "a list of tensors");
+  assert_null(mix_remat(chain, NULL, mix_list_of(inputs)));
+  expect_error(MIX_TYPE_ERROR, "a list of tensors as inputs");
   assert_null(mix_segment_current());
 }
 
