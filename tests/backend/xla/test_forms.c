@@ -291,7 +291,8 @@ static void elementwise_in(mix_dtype dtype) {
   for (int i = 0; mix_all_ops[i]; i++) {
     const mix_op *op = mix_all_ops[i];
     if (!(op->flags & MIX_OP_ELEMENTWISE) || !allows(op, dtype) || op->opcode == MIX_OPCODE_CAST) continue;
-    if (op == &mix_op_bias_add || mix_opcode_draws(op->opcode) || mix_opcode_may_fail(op->opcode, dtype)) continue;
+    if (op == &mix_op_bias_add || mix_opcode_draws(op->opcode) || mix_opcode_may_fail(op->opcode, dtype))
+      continue;
     const char *result = strstr(op->signature, "->") + 2;
     mix_text_put(&out, "%%%d:%s(7, 9) = %s(", next++, mix_dtype_name(dtype_of(*result, dtype)), op->name);
     int operand = 0;
