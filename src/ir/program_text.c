@@ -2,6 +2,7 @@
 #include "ir/program.h"
 
 #include "ops/attributes.h"
+#include "ops/stochastic_round.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 #include <inttypes.h>
@@ -270,6 +271,7 @@ static bool check_instruction(const mix_program *program, int i, char *problem, 
   for (int k = 1; draws && k < count; k++)
     if (mix_program_register_dtype(program, instruction->operands[k]) != MIX_INT64)
       WRONG("r%d draws from no int64", reg);
+  if (draws && !mix_stream_exists(instruction->immediate)) WRONG("r%d draws from no stream", reg);
   if (draws && !(alike(operand, MIX_FLOAT32) && alike(instruction->dtype, MIX_FLOAT32)))
     WRONG("r%d cannot be %s", reg, mix_dtype_name(instruction->dtype));
   if (draws) return true;

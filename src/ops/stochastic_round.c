@@ -4,6 +4,9 @@
 #include "ops/rules.h"
 
 static bool infer(mix_node *node) {
+  const double stream = ((const mix_alpha_attributes *)node->attributes)->alpha;
+  if (!mix_stream_exists(stream))
+    return mix_rule_fail(node, "stream is %g; expected -1, or 0 to 2^24 - 1", stream);
   for (int i = 1; i < 3; i++)
     if (mix_input_value(node, i)->shape.rank != 0)
       return mix_rule_fail(node, "expected a scalar seed and a scalar step");

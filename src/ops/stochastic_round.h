@@ -4,9 +4,13 @@
 
 #include "base/philox.h"
 #include "tensor/convert.h"
+#include <stdbool.h>
 
 /* In place of a stream: to nearest even, in integer arithmetic, which no excess precision leaves out. */
 #define MIX_ROUND_NEAREST (-1)
+static inline bool mix_stream_exists(double stream) {
+  return stream == MIX_ROUND_NEAREST || (stream >= 0 && stream < 0x1p24);
+}
 
 /* The counter of the Philox blocks of a stream in a step: 2^40 steps, 2^24 streams. */
 static inline uint64_t mix_stochastic_counter(int64_t step, double stream) {

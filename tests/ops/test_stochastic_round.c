@@ -152,6 +152,11 @@ static void other_operands_are_refused(void **state) {
   assert_null(mix_stochastic_round(mix_fill(MIX_SHAPE(2), 1, MIX_FLOAT32), seeds, whole(1), 0));
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   mix_error_clear();
+  for (int stream = -2; stream <= 1 << 24; stream += (1 << 24) + 2) {
+    assert_null(rounded(mix_fill(MIX_SHAPE(2), 1, MIX_FLOAT32), 1, 1, stream));
+    assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+    mix_error_clear();
+  }
 }
 
 int main(void) {

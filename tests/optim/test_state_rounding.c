@@ -296,6 +296,31 @@ static void slots_take_half(void **unused) {
     }
 }
 
+/* Rows at indices, one of them twice, and the dense tensor that they stand for. In tf_keras rows with one
+ * index are summed first, as the dense gradient is. */
+static void rows_are_made_dense(void **unused) {
+  (void)unused;
+  for (int s = 0; s < 2; s++)
+    MIX_SCOPE {
+      float tables[2][18], slots[2][18];
+      for (int dense = 0; dense < 2; dense++) {
+        mix_tensor *values = numbers(MIX_FLOAT32, MIX_SHAPE(4, 3), 9);
+        mix_tensor *indices = mix_tensor_from((const int32_t[]){4, 0, 4, 2}, MIX_INT32, MIX_SHAPE(4));
+        mix_tensor *gradient = mix_rows(values, indices, 6);
+        mix_variable *table = mix_variable_new(numbers(MIX_FLOAT32, MIX_SHAPE(6, 3), 5), .name = "table");
+        mix_optimizer *optimizer = with_state("adagrad", states[s]);
+        for (int step = 0; step < 2; step++)
+          mix_optimizer_apply_gradients(optimizer, mix_list_of(dense ? mix_identity(gradient) : gradient),
+                                        mix_list_of(table));
+        assert_no_error();
+        read(table, tables[dense]);
+        read(optimizer->slots[0][0], slots[dense]);
+      }
+      assert_memory_equal(tables[0], tables[1], sizeof *tables);
+      assert_memory_equal(slots[0], slots[1], sizeof *slots);
+    }
+}
+
 /* ---- errors ---- */
 
 #define REFUSED(expression, ...)                                                                             \
@@ -322,12 +347,9 @@ static void states_that_cannot_be_are_refused(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(rules_round_once),
-                                     TEST(an_update_is_one_pass),
-                                     TEST(threads_change_no_bit),
-                                     TEST(small_steps_add_up),
-                                     TEST(slots_take_half),
-                                     TEST(a_skipped_step_changes_nothing),
-                                     TEST(states_that_cannot_be_are_refused)};
+  const struct CMUnitTest tests[] = {TEST(rules_round_once),      TEST(an_update_is_one_pass),
+                                     TEST(threads_change_no_bit), TEST(small_steps_add_up),
+                                     TEST(slots_take_half),       TEST(a_skipped_step_changes_nothing),
+                                     TEST(rows_are_made_dense),   TEST(states_that_cannot_be_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
