@@ -73,7 +73,7 @@ bool cli_options_agree(const char *command, const cli_options *options) {
     return false;
   }
   if (cli_shards(options) && !cli_is_distributed(options)) {
-    fprintf(stderr, "mixtape %s: --shard optimizer divides the state among ranks; it needs --distribute mpi\n",
+    fprintf(stderr, "mixtape %s: --shard optimizer divides it among ranks; it needs --distribute mpi\n",
             command);
     return false;
   }

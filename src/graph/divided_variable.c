@@ -1,15 +1,9 @@
 #include "graph/divided_variable.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "tensor/shape.h"
 
 static size_t bytes_of(const mix_variable *variable) {
   return mix_value_bytes(variable->dtype, variable->shape);
-}
-
-static bool has_storage(const mix_variable *variable) {
-  return mix_memory_bytes(variable->memory) == bytes_of(variable);
 }
 
 /* Takes the memory; NULL: it could not be made. */
@@ -26,7 +20,7 @@ bool mix_variable_drop_whole(mix_variable *variable) {
 }
 
 bool mix_variable_make_room(mix_variable *variable) {
-  if (has_storage(variable)) return true;
+  if (mix_variable_has_whole(variable)) return true;
   return set_storage(variable, mix_memory_new(&mix_host_memory, bytes_of(variable)));
 }
 
@@ -74,29 +68,30 @@ static bool make_part(mix_variable *variable, mix_variable_share *share) {
   return share->part && copy_rows(variable, share);
 }
 
+static void share_finalize(void *object) {
+  mix_variable_share *share = object;
+  mix_release(share->part);
+  mix_release(share->clock);
+}
+
+static const mix_class share_class = {.name = "share of a variable", .finalize = share_finalize};
+
 bool mix_variable_divide(mix_variable *variable, mix_division division, int rank, int ranks,
                          mix_variable *clock, mix_dtype narrow) {
-  mix_variable_share *share = mix_calloc(1, sizeof *share);
+  mix_variable_share *share = mix_object_new(sizeof *share, &share_class);
   if (!share) return false;
   share->division = division, share->rank = rank, share->ranks = ranks;
   share->clock = mix_retain(clock);
   share->written_at = clock->version;
   share->narrow = narrow;
   if (!make_part(variable, share) || (narrow == MIX_DTYPE_NONE && !mix_variable_drop_whole(variable)))
-    return mix_variable_share_free(share), false;
+    return mix_release(share), false;
   variable->share = share;
   return true;
 }
 
-void mix_variable_share_free(mix_variable_share *share) {
-  if (!share) return;
-  mix_release(share->part);
-  mix_release(share->clock);
-  mix_free(share);
-}
-
 void mix_variable_rejoin(mix_variable *variable) {
-  mix_variable_share_free(variable->share);
+  mix_release(variable->share);
   variable->share = NULL;
 }
 
@@ -110,22 +105,6 @@ bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory) {
   variable->share->written_at = variable->share->clock->version;
   variable->share->gathered = true;
   return true;
-}
-
-bool mix_variable_is_here(const mix_variable *variable) {
-  const mix_variable_share *share = variable->share;
-  return !share || (has_storage(variable) && share->written_at == share->clock->version);
-}
-
-bool mix_variable_was_assigned(const mix_variable *variable) {
-  return variable->share && !variable->share->gathered && mix_variable_is_here(variable);
-}
-
-bool mix_variable_check_here(const mix_variable *variable, const char *call) {
-  if (mix_variable_is_here(variable)) return true;
-  return mix_fail_runtime("%s: '%s' is divided among the ranks; call mix_optimizer_gather_state on all ranks "
-                          "before one reads or saves it",
-                          call, variable->name);
 }
 
 void mix_variables_note_write(int count, mix_variable *const *written) {

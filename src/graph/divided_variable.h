@@ -4,8 +4,10 @@
 
 #include "graph/division.h"
 #include "graph/variable.h"
+#include "tensor/shape.h"
 
 typedef struct mix_variable_share {
+  mix_object object;
   mix_division division;
   int rank, ranks;
   mix_variable *part;  /* this rank's rows; NULL: it has none; retained */
@@ -21,6 +23,9 @@ typedef struct mix_variable_share {
  * of it. False with the error recorded; then nothing has changed. */
 bool mix_variable_divide(mix_variable *variable, mix_division division, int rank, int ranks,
                          mix_variable *clock, mix_dtype narrow);
+static inline bool mix_variable_has_whole(const mix_variable *variable) {
+  return mix_memory_bytes(variable->memory) == mix_value_bytes(variable->dtype, variable->shape);
+}
 /* May the variable be read in a capture, by what needs no whole? */
 static inline bool mix_variable_has_narrow(const mix_variable *variable) {
   return variable->share && variable->share->narrow != MIX_DTYPE_NONE;
@@ -43,4 +48,3 @@ bool mix_variable_update_part(mix_variable *variable);
 bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory);
 /* The whole loses its storage. False with the error recorded. */
 bool mix_variable_drop_whole(mix_variable *variable);
-void mix_variable_share_free(mix_variable_share *share);

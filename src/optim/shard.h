@@ -14,6 +14,9 @@ typedef struct mix_shards {
   mix_dtype *summed;       /* by index: of its gradient in the update under way; NONE: it has none */
 } mix_shards;
 
+static inline bool mix_shards_clip_by_norm(const mix_optimizer *optimizer) {
+  return optimizer->options.common.clipnorm > 0 || optimizer->options.common.global_clipnorm > 0;
+}
 /* Do optimizers divide their state in the distribution in force? */
 bool mix_shards_wanted(void);
 /* Before the state is made: chooses owners. False with the error recorded. */

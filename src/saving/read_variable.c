@@ -1,5 +1,6 @@
 /* A variable from a data set of a file of Keras, and what the readers of weights and of optimizers share. */
 #include "base/alloc.h"
+#include "graph/divided_variable.h"
 #include "base/error.h"
 #include "saving/read_weights.h"
 #include "tensor/shape.h"
@@ -71,7 +72,8 @@ static mix_tensor *value_for(mix_hdf5 *hdf5, const char *path, mix_dtype stored,
  * error is recorded. */
 static bool borrow(mix_hdf5 *hdf5, const char *path, mix_dtype stored, mix_variable *variable) {
   mix_memory *memory = stored == variable->dtype ? mix_hdf5_share(hdf5, path) : NULL;
-  const bool good = memory && mix_variable_borrow(variable, memory);
+  const bool good = memory && mix_variable_borrow(variable, memory) &&
+                    (!variable->share || mix_variable_update_part(variable));
   mix_release(memory);
   return good;
 }
