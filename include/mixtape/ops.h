@@ -17,17 +17,16 @@ typedef struct mix_axes {
   int axis[MIX_MAX_RANK];
 } mix_axes;
 #ifndef __cplusplus
-#define MIX_AXES(...)                                                                                        \
+#define MIX_AXES(...)                                                                                       \
   ((mix_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 #define MIX_ALL_AXES ((mix_axes){.count = 0})
 #endif
 
 /* ---- element-wise, one operand: floating dtypes; negative, abs, sign and square also take integers ---- */
-#define MIX_UNARY_OPS(X)                                                                                     \
-  X(negative)                                                                                                \
-  X(abs) X(sign) X(floor) X(ceil) X(round) /* half to even */ X(sqrt) X(rsqrt) X(square) X(reciprocal)       \
-      X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tanh) X(sigmoid) X(erf) X(erfc) X(relu) X(relu6)       \
-          X(elu) X(selu) X(softplus) X(softsign)
+#define MIX_UNARY_OPS(X)                                                                                    \
+  X(negative) X(abs) X(sign) X(floor) X(ceil) X(round) /* half to even */ X(sqrt) X(rsqrt)                  \
+  X(square) X(reciprocal) X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tanh) X(sigmoid)                  \
+  X(erf) X(erfc) X(relu) X(relu6) X(elu) X(selu) X(softplus) X(softsign)
 #define MIX_DECLARE_UNARY(name) MIX_API mix_tensor *mix_##name(mix_tensor *x);
 MIX_UNARY_OPS(MIX_DECLARE_UNARY)
 #undef MIX_DECLARE_UNARY
@@ -41,10 +40,9 @@ MIX_API mix_tensor *mix_is_nan(mix_tensor *x);
 MIX_API mix_tensor *mix_logical_not(mix_tensor *x);
 
 /* ---- element-wise, two operands of one dtype ---- */
-#define MIX_BINARY_OPS(X)                                                                                    \
-  X(add)                                                                                                     \
-  X(subtract) X(multiply) X(divide) /* floating */ X(floor_divide) X(floor_mod) X(power) X(maximum)          \
-      X(minimum) X(squared_difference)
+#define MIX_BINARY_OPS(X)                                                                                   \
+  X(add) X(subtract) X(multiply) X(divide) /* floating */ X(floor_divide) X(floor_mod) X(power)             \
+  X(maximum) X(minimum) X(squared_difference)
 /* bool result */
 #define MIX_COMPARE_OPS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
 #define MIX_LOGICAL_OPS(X) X(logical_and) X(logical_or) /* bool operands and result */
@@ -177,14 +175,14 @@ MIX_API mix_tensor *mix_sort(mix_tensor *x, int axis, bool descending);
 MIX_API mix_list *mix_top_k(mix_tensor *x, int64_t k);
 /* x[..., indices[i], ...] along an axis for each other place of x: x (..., n, ...), integer indices
  * (..., m, ...) of x's rank, whose other axes have x's sizes, all known. An index outside [0, n) is an error
- * at run time, or the gradient of another place. */
+ * at run time. */
 MIX_API mix_tensor *mix_take_along_axis(mix_tensor *x, mix_tensor *indices, int axis);
 /* The sum or the product of all elements up to each one along an axis of known size, in the order of the
  * axis and in x's dtype; in float32 for 16 bits, rounded at the end. Number dtypes. */
 MIX_API mix_tensor *mix_cumulative_sum(mix_tensor *x, int axis);
 MIX_API mix_tensor *mix_cumulative_product(mix_tensor *x, int axis);
 /* The discrete Fourier transform along the last axis: real and imaginary parts (..., n), of a floating
- * dtype, -> a list of both (..., n). Of the inverse each is divided by n. O(n log n) for n of small factors. */
+ * dtype, -> a list of both (..., n). The inverse divides by n. O(n log n) for n of small factors. */
 MIX_API mix_list *mix_fft(mix_tensor *real, mix_tensor *imaginary, bool inverse);
 
 /* ---- gather, one_hot, shapes ---- */

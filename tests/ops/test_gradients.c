@@ -352,7 +352,9 @@ static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
   { {.rank = 4, .dims = {1, 2, 1, 2}}, -1, 1 }
 #define VALUES                                                                                               \
   { {.rank = 4, .dims = {1, 2, 1, 3}}, -1, 1 }
-static mix_tensor *build_real_part(mix_tensor *const *x) { return mix_list_get(mix_fft(x[0], x[1], false), 0); }
+static mix_tensor *build_real_part(mix_tensor *const *x) {
+  return mix_list_get(mix_fft(x[0], x[1], false), 0);
+}
 static mix_tensor *build_imaginary_part(mix_tensor *const *x) {
   return mix_list_get(mix_fft(x[0], x[1], false), 1);
 }

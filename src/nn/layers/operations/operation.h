@@ -180,8 +180,8 @@ void mix_keras_operation_finalize(mix_layer *layer);
   X(reduction)                                                                                               \
   X(statistic)                                                                                               \
   X(shape)                                                                                                   \
-  X(arrangement) X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural) X(signal)      \
-      X(image) X(warp)
+  X(arrangement)                                                                                             \
+  X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural) X(signal) X(image) X(warp)
 #define MIX_TF_FAMILIES(X)                                                                                   \
   X(elementwise)                                                                                             \
   X(function) X(reduction) X(statistic) X(shape) X(index) X(order) X(product) X(algebra) X(nn) X(neural)
