@@ -1,6 +1,6 @@
 /* Where tests run slowly or again (an emulator, sanitizers, lower instruction sets), those of many cases run
- * one in MIXTAPE_TEST_SHARE of them. Their counts of dtypes, transposes, threads and kinds are products of 2 and 3: a share of 5 or 7 meets each of
- * these. */
+ * one in MIXTAPE_TEST_SHARE of them. Their counts of dtypes, transposes, threads and kinds are products of 2
+ * and 3: a share of 5 or 7 meets each of these. */
 #ifndef TESTS_SUPPORT_SHARE_H
 #define TESTS_SUPPORT_SHARE_H
 
