@@ -22,21 +22,21 @@ typedef struct mix_ir_node {
   const mix_op *op;
   const void *attributes;
   int input_count, output_count;
-  int *inputs;            /* values */
-  int first_output;       /* value */
+  int *inputs;      /* values */
+  int first_output; /* value */
   const char *scope;
   bool keep, dead, backward; /* backward: made by the gradient of an op */
-  bool repeated;          /* a clone that computes again what was not kept (passes/repeat_nodes.h) */
+  bool repeated;             /* a clone that computes again what was not kept (passes/repeat_nodes.h) */
   mix_ir_source source;
   /* Of the argument or variable. Of a constant read from text: the seed of its elements, or 0. */
   int index;
-  mix_memory *memory;     /* of a constant: where its bytes are (retained by the ir or outliving it) ... */
-  size_t offset;          /* ... and where they begin */
-  mix_program *program;   /* fused steps, and products with an epilogue */
-  struct mix_ir *body;    /* of a loop: arguments and results are those of one step; owned by the ir */
-  int guard;              /* value: a bool scalar; -1: none */
-  int guard_key;          /* pass fuse: the guard that all uses of this node have in common; -1: none */
-  int mark;               /* scratch of a pass */
+  mix_memory *memory;   /* of a constant: where its bytes are (retained by the ir or outliving it) ... */
+  size_t offset;        /* ... and where they begin */
+  mix_program *program; /* fused steps, and products with an epilogue */
+  struct mix_ir *body;  /* of a loop: arguments and results are those of one step; owned by the ir */
+  int guard;            /* value: a bool scalar; -1: none */
+  int guard_key;        /* pass fuse: the guard that all uses of this node have in common; -1: none */
+  int mark;             /* scratch of a pass */
 } mix_ir_node;
 
 typedef struct mix_ir_variable {
@@ -70,8 +70,8 @@ typedef struct mix_ir {
    * it. Consumes `part`. */
   bool (*evaluate)(struct mix_ir *part, mix_memory *const *results);
   const struct mix_context *context; /* that it is compiled for (backend/context.h) */
-  struct mix_cast_watch *watch; /* what the rewrite did, until it is reported (amp/cast_watch.c) */
-  struct mix_ir_chunk *memory; /* memory of the passes, freed with the ir */
+  struct mix_cast_watch *watch;      /* what the rewrite did, until it is reported (amp/cast_watch.c) */
+  struct mix_ir_chunk *memory;       /* memory of the passes, freed with the ir */
   uint64_t visits; /* what the searches of fusion and memory planning have looked at: tests hold its growth */
 } mix_ir;
 

@@ -25,17 +25,17 @@ static void an_lstm(void **state) {
   in_each_policy(&(task){.build = lstm, .rows = 16, .tokens = 12, .optimizer = "adam"});
 }
 
-/* By day each model in one policy. */
+/* By day a few, each in one policy. */
 static void random_models(void **state) {
   (void)state;
   static const char *const optimizers[] = {"sgd", "adam", "lamb", "adafactor"};
   int repeating = 0;
-  for (int seed = 1; seed <= 20; seed++) {
+  for (int seed = 1; seed <= 6; seed++) {
     const task t = {.build = random_model, .rows = 64, .optimizer = optimizers[seed % 4]};
     for (int p = 0; p < POLICIES; p++)
       if (seed % POLICIES == p) repeating += same_bits_at_all_budgets(&t, policies[p], seed) > 0;
   }
-  assert_true(repeating >= 10);
+  assert_true(repeating >= 3);
 }
 
 static void other_budgets_have_other_plans(void **state) {
