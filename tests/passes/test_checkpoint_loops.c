@@ -307,9 +307,8 @@ static void ends_cleanly_without_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_bits_of_training), cmocka_unit_test(takes_little_more_than_half),
-      cmocka_unit_test(budgets_keep_the_bits), cmocka_unit_test(steps_that_draw_numbers),
-      cmocka_unit_test(ends_cleanly_without_memory)};
+  const struct CMUnitTest tests[] = {TEST(the_bits_of_training), TEST(takes_little_more_than_half),
+                                     TEST(budgets_keep_the_bits), TEST(steps_that_draw_numbers),
+                                     TEST(ends_cleanly_without_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
