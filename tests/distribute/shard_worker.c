@@ -117,10 +117,19 @@ static mix_model *new_model(const setting *s) {
   return model;
 }
 
+static int steps_run; /* by the latest fit */
+static void count_step(void *context, const mix_step_record *record) {
+  (void)context, (void)record;
+  steps_run++;
+}
+
+static mix_callback *kept(const char *path) { return mix_backup_and_restore(path, .keep_checkpoint = true); }
+
 static mix_history *fit(mix_model *model, int64_t epochs, int64_t steps, mix_callback *callback) {
+  steps_run = 0;
   return mix_model_fit(model, numbers(ROWS, FEATURES, 1), numbers(ROWS, TARGETS, 2), .batch_size = BATCH,
                        .epochs = epochs, .steps = steps, .seed = SEED, .verbose = MIX_SILENT,
-                       .callbacks = callback ? mix_list_of(callback) : NULL);
+                       .on_step = count_step, .callbacks = callback ? mix_list_of(callback) : NULL);
 }
 
 static bool shard(bool on) {
@@ -320,9 +329,10 @@ static int goes_on(const setting *s, const char *folder, bool divided_first) {
   char path[512];
   snprintf(path, sizeof path, "%s/%s_%d", folder, s->name, divided_first);
   mix_model *model = new_model(s);
-  CHECK(shard(divided_first) && fit(model, 4, 7, mix_backup_and_restore(path)), s->name);
+  CHECK(shard(divided_first) && fit(model, 4, 7, kept(path)), s->name);
   model = new_model(s);
-  CHECK(shard(!divided_first) && fit(model, 4, 0, mix_backup_and_restore(path)), s->name);
+  CHECK(shard(!divided_first) && fit(model, 4, 0, kept(path)), s->name);
+  CHECK(steps_run == 4 * ROWS / BATCH - 7, s->name);
   CHECK(gather(model) && read_values(model, &found), s->name);
   CHECK(equal(&expected, &found), s->name);
   return 0;
@@ -365,7 +375,8 @@ static int part_of_run(const char *folder, bool first) {
   snprintf(name, sizeof name, "%s/values", folder);
   mix_model *model = new_model(&s);
   if (ranks > 1) CHECK(shard(true), name);
-  CHECK(fit(model, 4, 7, mix_backup_and_restore(path)) && gather(model) && read_values(model, &found), name);
+  CHECK(fit(model, 4, 7, kept(path)) && gather(model) && read_values(model, &found), name);
+  CHECK(steps_run == (first ? 7 : 0), name);
   if (!first) {
     FILE *file = fopen(name, "rb");
     const bool whole = file && fread(&expected, sizeof expected, 1, file) == 1;
