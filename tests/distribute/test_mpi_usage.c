@@ -132,8 +132,31 @@ static void check_srun_without_mpi(int ranks) {
   assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
 }
 
+/* --shard needs ranks, is the same on all, and changes no number. */
+static void check_shard(int ranks) {
+  static char whole[sizeof program_out];
+  const char *program = getenv("MIXTAPE_PROGRAM");
+  assert_code(run_ranks(0, program, TRAIN "--steps 1 --shard optimizer"), 2);
+  assert_has(program_err, "it needs --distribute mpi");
+  assert_code(run_ranks(0, program, TRAIN "--steps 1 --distribute mpi --shard optimizer"), 1);
+  assert_has(program_err, "the distribution has one rank");
+  assert_code(run_unlike(ranks, program, TRAIN "--steps 1 --distribute mpi ", "--shard optimizer", ""), 1);
+  assert_has(program_err, "gives 1, rank 0 gives 0");
+  for (int divided = 0; divided < 2; divided++) {
+    const char *arguments = divided ? TRAIN "--steps 5 --distribute mpi --optimizer adam --shard optimizer"
+                                    : TRAIN "--steps 5 --distribute mpi --optimizer adam";
+    assert_code(run_ranks(ranks, program, arguments), 0);
+    char *times = strstr(program_out, "\"seconds\"");
+    assert_non_null(times);
+    *times = '\0';
+    if (divided) assert_string_equal(program_out, whole);
+    strcpy(whole, program_out);
+  }
+}
+
 #define TESTS(X)                                                                                             \
-  X(usage) X(long_message) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin) X(srun_without_mpi)
+  X(shard) X(usage) X(long_message) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin)              \
+  X(srun_without_mpi)
 TESTS(CASES)
 
 /* test_mpi_usage [FILTER]: of the names of tests. By day jobs of two ranks, by night those of three. */
