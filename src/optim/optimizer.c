@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_modes.h"
-#include "compile/assign.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
 #include <math.h>

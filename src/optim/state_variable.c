@@ -1,4 +1,5 @@
 /* A variable of an optimizer's state, made outside of whatever is being captured. */
+#include "compile/assign.h"
 #include "optim/optimizer.h"
 
 mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *),
