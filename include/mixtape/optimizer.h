@@ -336,7 +336,7 @@ MIX_API mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable 
 /* Sets the weights to their moving averages, at the end of training. Does nothing without use_ema. */
 MIX_API mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_list *variables);
 
-enum { MIX_EVERY_RANK = -1 };
+#define MIX_EVERY_RANK (-1)
 /* Where the state is divided among the ranks (mix_distribution_shard): rank `rank`, or MIX_EVERY_RANK, gets
  * the whole state and weights, as they are now, to read or save them, or to train on with another
  * distribution. The next step leaves them divided. Collective. Does nothing where nothing is divided.

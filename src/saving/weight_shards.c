@@ -27,11 +27,11 @@ static bool is_plain_name(const char *name) {
 static bool open_shard(mix_weight_shards *shards, const char *name) {
   if (shards->count == MAX_SHARDS) return mix_fail_format("%s: it names too many files", shards->name);
   if (!mix_reserve(&shards->items, &shards->capacity, shards->count + 1, sizeof *shards->items)) return false;
-  mix_shard *shard = &shards->items[shards->count];
+  mix_weight_shard *shard = &shards->items[shards->count];
   const char *slash = strrchr(shards->name, '/');
   const size_t folder = slash ? (size_t)(slash + 1 - shards->name) : 0, length = folder + strlen(name) + 1;
   bool mapped;
-  *shard = (mix_shard){.path = mix_alloc(length)};
+  *shard = (mix_weight_shard){.path = mix_alloc(length)};
   if (!shard->path) return false;
   snprintf(shard->path, length, "%.*s%s", (int)folder, shards->name, name);
   shards->count++;

@@ -6,17 +6,17 @@
 #include "model/model.h"
 #include <jansson.h>
 
-typedef struct mix_shard {
+typedef struct mix_weight_shard {
   mix_hdf5 hdf5;
   char *path;
   mix_memory *bytes;
-} mix_shard;
+} mix_weight_shard;
 
 typedef struct mix_weight_shards {
   const char *name;   /* of the index, for messages */
   bool copies;        /* the shards are read, not mapped */
   json_t *weight_map; /* "/layers/dense/vars": the numbers of its shards, in a list */
-  mix_shard *items;
+  mix_weight_shard *items;
   int count, capacity;
 } mix_weight_shards;
 
