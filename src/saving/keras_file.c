@@ -163,7 +163,7 @@ static bool read_shards(mix_keras_file *file, bool structure) {
   if (!longer) return mix_free(text), false;
   longer[size] = 0;
   if (strlen(longer) == size)
-    file->shards = mix_shards_open(file->name, longer, file->copies);
+    file->shards = mix_weight_shards_open(file->name, longer, file->copies);
   else
     mix_fail_format("%s: no text", file->name);
   mix_free(longer);
@@ -217,7 +217,8 @@ static bool open_file(mix_keras_file *file, bool structure) {
   if (mix_failed()) return false;
   const bool opens = read_first(path, first);
   if (is_zip(first)) return opened(file, open_archive(file, structure));
-  if (opens && mix_shards_begin(first, SIGNATURE_SIZE)) return opened(file, read_shards(file, structure));
+  if (opens && mix_weight_shards_begin(first, SIGNATURE_SIZE))
+    return opened(file, read_shards(file, structure));
   if (opens && memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE)) return neither(file);
   return opened(file, open_hdf5(file, structure));
 }
@@ -244,12 +245,12 @@ bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const vo
 }
 
 mix_hdf5 *mix_keras_file_with(mix_keras_file *file, const char *path) {
-  mix_hdf5 *hdf5 = file->shards ? mix_shards_with(file->shards, path) : &file->hdf5;
+  mix_hdf5 *hdf5 = file->shards ? mix_weight_shards_with(file->shards, path) : &file->hdf5;
   return hdf5 && mix_hdf5_has(hdf5, path) ? hdf5 : NULL;
 }
 
 void mix_keras_file_close(mix_keras_file *file) {
-  mix_shards_close(file->shards);
+  mix_weight_shards_close(file->shards);
   json_decref(file->model);
   mix_hdf5_close(&file->hdf5);
   mix_release(file->bytes);

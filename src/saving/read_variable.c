@@ -27,10 +27,10 @@ static bool count_link(void *context, const char *name, bool is_group) {
 
 int mix_count_links(mix_keras_file *file, const char *path) {
   int count = 0, at = 0;
-  mix_hdf5 *hdf5 = file->shards ? mix_shards_next(file->shards, path, &at) : &file->hdf5;
+  mix_hdf5 *hdf5 = file->shards ? mix_weight_shards_next(file->shards, path, &at) : &file->hdf5;
   while (hdf5 && !mix_failed()) {
     if (mix_hdf5_has(hdf5, path)) mix_hdf5_list(hdf5, path, count_link, &count);
-    hdf5 = file->shards ? mix_shards_next(file->shards, path, &at) : NULL;
+    hdf5 = file->shards ? mix_weight_shards_next(file->shards, path, &at) : NULL;
   }
   return mix_failed() ? -1 : count;
 }
@@ -100,7 +100,8 @@ static bool check_fixed(mix_weights_reader *reader, mix_hdf5 *hdf5, const char *
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable) {
   mix_dtype dtype;
   mix_shape shape;
-  mix_hdf5 *hdf5 = reader->file->shards ? mix_shards_with(reader->file->shards, path) : &reader->file->hdf5;
+  mix_hdf5 *hdf5 =
+      reader->file->shards ? mix_weight_shards_with(reader->file->shards, path) : &reader->file->hdf5;
   if (!hdf5 && !mix_failed()) mix_fail_format("%s: '%s' is in none of its shards", reader->file->name, path);
   if (!hdf5 || !mix_hdf5_describe(hdf5, path, &dtype, &shape)) return false;
   if (!mix_shape_equal(shape, variable->shape))

@@ -11,7 +11,7 @@
 
 enum { MAX_SHARDS = 100000 };
 
-bool mix_shards_begin(const char *first, size_t size) {
+bool mix_weight_shards_begin(const char *first, size_t size) {
   size_t at = 0;
   while (at < size && first[at] && strchr(" \t\r\n", first[at])) at++;
   return at < size && first[at] == '{';
@@ -84,7 +84,7 @@ static bool open_all(mix_weight_shards *shards, json_t *index) {
   return good && !mix_failed();
 }
 
-mix_weight_shards *mix_shards_open(const char *path, const char *text, bool copies) {
+mix_weight_shards *mix_weight_shards_open(const char *path, const char *text, bool copies) {
   char call[256];
   snprintf(call, sizeof call, "%.200s: the index of shards", path);
   mix_weight_shards *shards = mix_calloc(1, sizeof *shards);
@@ -93,11 +93,11 @@ mix_weight_shards *mix_shards_open(const char *path, const char *text, bool copi
   const bool good = index && open_all(shards, index);
   json_decref(index);
   if (good) return shards;
-  mix_shards_close(shards);
+  mix_weight_shards_close(shards);
   return NULL;
 }
 
-void mix_shards_close(mix_weight_shards *shards) {
+void mix_weight_shards_close(mix_weight_shards *shards) {
   if (!shards) return;
   for (int i = 0; i < shards->count; i++) {
     mix_hdf5_close(&shards->items[i].hdf5);
@@ -111,7 +111,7 @@ void mix_shards_close(mix_weight_shards *shards) {
 
 /* ---- looking up ---- */
 
-mix_hdf5 *mix_shards_next(mix_weight_shards *shards, const char *group, int *at) {
+mix_hdf5 *mix_weight_shards_next(mix_weight_shards *shards, const char *group, int *at) {
   const size_t size = strlen(group) + 2;
   char *key = mix_alloc(size);
   if (!key) return NULL;
@@ -122,14 +122,14 @@ mix_hdf5 *mix_shards_next(mix_weight_shards *shards, const char *group, int *at)
   return number ? &shards->items[json_integer_value(number)].hdf5 : NULL;
 }
 
-mix_hdf5 *mix_shards_with(mix_weight_shards *shards, const char *path) {
+mix_hdf5 *mix_weight_shards_with(mix_weight_shards *shards, const char *path) {
   const char *slash = strrchr(path, '/');
   char *group = mix_strdup(path);
   mix_hdf5 *hdf5 = NULL;
   if (group && slash) {
     group[slash - path] = 0;
     int at = 0;
-    while ((hdf5 = mix_shards_next(shards, group, &at)) && !mix_hdf5_has(hdf5, path) && !mix_failed())
+    while ((hdf5 = mix_weight_shards_next(shards, group, &at)) && !mix_hdf5_has(hdf5, path) && !mix_failed())
       continue;
   }
   mix_free(group);

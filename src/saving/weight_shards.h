@@ -21,17 +21,17 @@ typedef struct mix_weight_shards {
 } mix_weight_shards;
 
 /* True if the file begins as JSON does. */
-bool mix_shards_begin(const char *first, size_t size);
+bool mix_weight_shards_begin(const char *first, size_t size);
 /* Opens all shards that the index names; `copies`: mix_keras_file_read. NULL with the error recorded:
  * FormatError for what is no such index or names files outside of its folder, OSError for a shard that cannot
  * be read. */
-mix_weight_shards *mix_shards_open(const char *path, const char *text, bool copies);
-void mix_shards_close(mix_weight_shards *shards);
+mix_weight_shards *mix_weight_shards_open(const char *path, const char *text, bool copies);
+void mix_weight_shards_close(mix_weight_shards *shards);
 /* The shards of a group in their order, through `at`: begin with 0; NULL: there are no more. */
-mix_hdf5 *mix_shards_next(mix_weight_shards *shards, const char *group, int *at);
+mix_hdf5 *mix_weight_shards_next(mix_weight_shards *shards, const char *group, int *at);
 /* The shard that has the data set; NULL without an error: none has it. */
-mix_hdf5 *mix_shards_with(mix_weight_shards *shards, const char *path);
+mix_hdf5 *mix_weight_shards_with(mix_weight_shards *shards, const char *path);
 
 /* Writes the model's weights as such files, none of more than so many bytes of values. All are written before
  * the first replaces an old one, and the index comes last. */
-bool mix_shards_write(mix_model *model, const char *path, double limit, const char *call);
+bool mix_weight_shards_write(mix_model *model, const char *path, double limit, const char *call);

@@ -95,7 +95,7 @@ static mix_status save_shards(mix_model *model, const mix_save_weights_options *
   MIX_SCOPE {
     const char *path = index_path(options->path);
     if (path && mix_model_weights_ready(model, SAVE))
-      mix_shards_write(model, path, options->max_shard_size * 1073741824.0, SAVE);
+      mix_weight_shards_write(model, path, options->max_shard_size * 1073741824.0, SAVE);
   }
   return mix_error();
 }

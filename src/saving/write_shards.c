@@ -158,7 +158,7 @@ static bool write_object(void *context, const char *path, const char *name, mix_
   return true;
 }
 
-bool mix_shards_write(mix_model *model, const char *path, double limit, const char *call) {
+bool mix_weight_shards_write(mix_model *model, const char *path, double limit, const char *call) {
   writing w = {.model = model, .path = path, .call = call, .limit = limit, .weight_map = json_object()};
   const bool done = begin_shard(&w) && mix_visit_weight_tree(model, write_object, &w) && end_shard(&w) &&
                     write_index(&w) && commit_files(&w);
