@@ -22,25 +22,12 @@
 
 #define root test_folder
 
-static void write_file(const char *path, const char *text) {
-  char whole[PATH_MAX];
-  snprintf(whole, sizeof whole, "%s%s", root, path);
-  for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-    *slash = '\0';
-    mkdir(whole, 0700);
-  }
-  FILE *file = fopen(whole, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  assert_int_equal(fclose(file), 0);
-}
-
 #define MOUNT_V2 "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 
 static int of_version_2(const char *text) {
-  write_file("/proc/self/cgroup", "0::/\n");
-  write_file("/proc/self/mountinfo", MOUNT_V2);
-  write_file("/sys/fs/cgroup/cpu.max", text);
+  write_in_folder("/proc/self/cgroup", "0::/\n");
+  write_in_folder("/proc/self/mountinfo", MOUNT_V2);
+  write_in_folder("/sys/fs/cgroup/cpu.max", text);
   return mix_cpu_quota(root);
 }
 
@@ -60,14 +47,15 @@ static void quotas_of_version_2(void **state) {
 }
 
 static int of_version_1(const char *quota, const char *period) {
-  write_file("/proc/self/cgroup", "9:memory:/\n4:cpuset:/x\n3:cpu,cpuacct:/\n");
-  write_file("/proc/self/mountinfo",
-             "31 23 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
-             "32 23 0:28 / /sys/fs/cgroup/cpu,cpuacct rw shared:5 master:1 - cgroup cgroup rw,cpu,cpuacct\n");
-  write_file("/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "1\n"); /* another controller's folder */
-  write_file("/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "1\n");
-  write_file("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", quota);
-  write_file("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", period);
+  write_in_folder("/proc/self/cgroup", "9:memory:/\n4:cpuset:/x\n3:cpu,cpuacct:/\n");
+  write_in_folder(
+      "/proc/self/mountinfo",
+      "31 23 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+      "32 23 0:28 / /sys/fs/cgroup/cpu,cpuacct rw shared:5 master:1 - cgroup cgroup rw,cpu,cpuacct\n");
+  write_in_folder("/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "1\n"); /* another controller's folder */
+  write_in_folder("/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "1\n");
+  write_in_folder("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", quota);
+  write_in_folder("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", period);
   return mix_cpu_quota(root);
 }
 
@@ -83,48 +71,48 @@ static void quotas_of_version_1(void **state) {
 /* The least of a group and all around it counts, up to what is mounted. */
 static void groups_within_groups(void **state) {
   (void)state;
-  write_file("/proc/self/cgroup", "0::/machine/box 1/job\n");
-  write_file("/proc/self/mountinfo", MOUNT_V2);
-  write_file("/sys/fs/cgroup/machine/cpu.max", "800000 100000\n");
-  write_file("/sys/fs/cgroup/machine/box 1/cpu.max", "300000 100000\n");
-  write_file("/sys/fs/cgroup/machine/box 1/job/cpu.max", "max 100000\n");
-  write_file("/sys/fs/cgroup/machine/other/cpu.max", "100000 100000\n");
-  write_file("/sys/fs/cpu.max", "100000 100000\n"); /* above the mount point */
+  write_in_folder("/proc/self/cgroup", "0::/machine/box 1/job\n");
+  write_in_folder("/proc/self/mountinfo", MOUNT_V2);
+  write_in_folder("/sys/fs/cgroup/machine/cpu.max", "800000 100000\n");
+  write_in_folder("/sys/fs/cgroup/machine/box 1/cpu.max", "300000 100000\n");
+  write_in_folder("/sys/fs/cgroup/machine/box 1/job/cpu.max", "max 100000\n");
+  write_in_folder("/sys/fs/cgroup/machine/other/cpu.max", "100000 100000\n");
+  write_in_folder("/sys/fs/cpu.max", "100000 100000\n"); /* above the mount point */
   assert_int_equal(mix_cpu_quota(root), 3);
-  write_file("/sys/fs/cgroup/machine/box 1/job/cpu.max", "150000 100000\n");
+  write_in_folder("/sys/fs/cgroup/machine/box 1/job/cpu.max", "150000 100000\n");
   assert_int_equal(mix_cpu_quota(root), 2);
-  write_file("/sys/fs/cgroup/machine/cpu.max", "20000 100000\n");
+  write_in_folder("/sys/fs/cgroup/machine/cpu.max", "20000 100000\n");
   assert_int_equal(mix_cpu_quota(root), 1);
 }
 
 /* A container sees its own group mounted at the top, whatever the host calls it. */
 static void containers(void **state) {
   (void)state;
-  write_file("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1f\n0::/docker/1f\n");
-  write_file("/proc/self/mountinfo",
-             "40 30 0:28 /docker/1f /sys/fs/cgroup/cpu ro,nosuid - cgroup cgroup rw,cpu,cpuacct\n");
-  write_file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
-  write_file("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write_in_folder("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1f\n0::/docker/1f\n");
+  write_in_folder("/proc/self/mountinfo",
+                  "40 30 0:28 /docker/1f /sys/fs/cgroup/cpu ro,nosuid - cgroup cgroup rw,cpu,cpuacct\n");
+  write_in_folder("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  write_in_folder("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   assert_int_equal(mix_cpu_quota(root), 2);
-  write_file("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1f/inner\n");
-  write_file("/sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us", "100000\n");
-  write_file("/sys/fs/cgroup/cpu/inner/cpu.cfs_period_us", "100000\n");
+  write_in_folder("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1f/inner\n");
+  write_in_folder("/sys/fs/cgroup/cpu/inner/cpu.cfs_quota_us", "100000\n");
+  write_in_folder("/sys/fs/cgroup/cpu/inner/cpu.cfs_period_us", "100000\n");
   assert_int_equal(mix_cpu_quota(root), 1);
-  write_file("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1fa\n"); /* not below /docker/1f */
+  write_in_folder("/proc/self/cgroup", "5:cpu,cpuacct:/docker/1fa\n"); /* not below /docker/1f */
   assert_int_equal(mix_cpu_quota(root), 2);
-  write_file("/proc/self/cgroup", "5:cpu,cpuacct:/../outside\n");
+  write_in_folder("/proc/self/cgroup", "5:cpu,cpuacct:/../outside\n");
   assert_int_equal(mix_cpu_quota(root), 2);
 }
 
 static void both_versions_and_spaces(void **state) {
   (void)state;
-  write_file("/proc/self/cgroup", "2:cpu:/a\n0::/a\n");
-  write_file("/proc/self/mountinfo", "30 23 0:26 / /one\\040two rw - cgroup2 cgroup2 rw\n"
-                                     "31 23 0:27 / /v1 rw - cgroup cgroup rw,cpu\n");
-  write_file("/one two/a/cpu.max", "400000 100000\n");
+  write_in_folder("/proc/self/cgroup", "2:cpu:/a\n0::/a\n");
+  write_in_folder("/proc/self/mountinfo", "30 23 0:26 / /one\\040two rw - cgroup2 cgroup2 rw\n"
+                                          "31 23 0:27 / /v1 rw - cgroup cgroup rw,cpu\n");
+  write_in_folder("/one two/a/cpu.max", "400000 100000\n");
   assert_int_equal(mix_cpu_quota(root), 4);
-  write_file("/v1/a/cpu.cfs_quota_us", "300000\n");
-  write_file("/v1/a/cpu.cfs_period_us", "100000\n");
+  write_in_folder("/v1/a/cpu.cfs_quota_us", "300000\n");
+  write_in_folder("/v1/a/cpu.cfs_period_us", "100000\n");
   assert_int_equal(mix_cpu_quota(root), 3);
 }
 
@@ -141,8 +129,8 @@ static void what_cannot_be_read_is_no_limit(void **state) {
                                        MOUNT_V2};
   for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
     for (size_t m = 0; m < sizeof mounts / sizeof *mounts; m++) {
-      write_file("/proc/self/cgroup", groups[g]);
-      write_file("/proc/self/mountinfo", mounts[m]);
+      write_in_folder("/proc/self/cgroup", groups[g]);
+      write_in_folder("/proc/self/mountinfo", mounts[m]);
       assert_int_equal(mix_cpu_quota(root), 0);
     }
 }

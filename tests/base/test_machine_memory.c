@@ -21,19 +21,6 @@
 
 #define root test_folder
 
-static void write_file(const char *path, const char *text) {
-  char whole[PATH_MAX];
-  snprintf(whole, sizeof whole, "%s%s", root, path);
-  for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
-    *slash = '\0';
-    mkdir(whole, 0700);
-  }
-  FILE *file = fopen(whole, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  assert_int_equal(fclose(file), 0);
-}
-
 static void memory_of_the_machine(void **state) {
   (void)state;
   static const struct {
@@ -46,7 +33,7 @@ static void memory_of_the_machine(void **state) {
                {"MemTotal: -3 kB\n", 0},
                {"", 0}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    write_file("/proc/meminfo", table[i].text);
+    write_in_folder("/proc/meminfo", table[i].text);
     assert_int_equal(mix_find_machine_memory(root).physical, table[i].bytes);
   }
 }
@@ -54,30 +41,30 @@ static void memory_of_the_machine(void **state) {
 /* The least of a group and all around it counts. */
 static void limits_of_version_2(void **state) {
   (void)state;
-  write_file("/proc/self/cgroup", "0::/machine/job\n");
-  write_file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  write_in_folder("/proc/self/cgroup", "0::/machine/job\n");
+  write_in_folder("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 0);
-  write_file("/sys/fs/cgroup/machine/job/memory.max", "max\n");
+  write_in_folder("/sys/fs/cgroup/machine/job/memory.max", "max\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 0);
-  write_file("/sys/fs/cgroup/machine/memory.max", "536870912\n");
+  write_in_folder("/sys/fs/cgroup/machine/memory.max", "536870912\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 536870912);
-  write_file("/sys/fs/cgroup/machine/job/memory.max", "1073741824\n");
+  write_in_folder("/sys/fs/cgroup/machine/job/memory.max", "1073741824\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 536870912);
-  write_file("/sys/fs/cgroup/machine/job/memory.max", "4096\n");
+  write_in_folder("/sys/fs/cgroup/machine/job/memory.max", "4096\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 4096);
 }
 
 /* Without a limit this version writes the largest number of whole pages. */
 static void limits_of_version_1(void **state) {
   (void)state;
-  write_file("/proc/self/cgroup", "4:memory:/docker/1\n3:cpu:/x\n");
-  write_file("/proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-                                     "36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
-  write_file("/sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n"); /* another controller's folder */
-  write_file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write_in_folder("/proc/self/cgroup", "4:memory:/docker/1\n3:cpu:/x\n");
+  write_in_folder("/proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                                          "36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+  write_in_folder("/sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n"); /* another controller's folder */
+  write_in_folder("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 0);
-  write_file("/sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "2147483648\n");
-  write_file("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "9223372036854771712\n");
+  write_in_folder("/sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "2147483648\n");
+  write_in_folder("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "9223372036854771712\n");
   assert_int_equal(mix_find_machine_memory(root).limit, 2147483648u);
 }
 
@@ -85,10 +72,10 @@ static void what_cannot_be_read_is_no_limit(void **state) {
   (void)state;
   static const char *const limits[] = {"", "\n", "many\n", "-1\n", "99999999999999999999999\n", "0\n"};
   assert_int_equal(mix_find_machine_memory(root).physical, 0);
-  write_file("/proc/self/cgroup", "0::/\n");
-  write_file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  write_in_folder("/proc/self/cgroup", "0::/\n");
+  write_in_folder("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-    write_file("/sys/fs/cgroup/memory.max", limits[i]);
+    write_in_folder("/sys/fs/cgroup/memory.max", limits[i]);
     assert_int_equal(mix_find_machine_memory(root).limit, 0);
   }
 }

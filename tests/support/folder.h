@@ -4,9 +4,11 @@
 #define TESTS_SUPPORT_FOLDER_H
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char test_folder[64];
@@ -31,6 +33,20 @@ static inline char *in_folder(const char *name) {
   next = (next + 1) % 8;
   snprintf(paths[next], sizeof paths[next], "%s/%s", test_folder, name);
   return paths[next];
+}
+
+/* Writes a text to the file "FOLDER" + path, whose folders it makes. */
+static inline void write_in_folder(const char *path, const char *text) {
+  char whole[PATH_MAX];
+  snprintf(whole, sizeof whole, "%s%s", test_folder, path);
+  for (char *slash = whole + strlen(test_folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+    *slash = '\0';
+    mkdir(whole, 0700);
+  }
+  FILE *file = fopen(whole, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  assert_int_equal(fclose(file), 0);
 }
 
 /* The number of files in the folder. */

@@ -278,8 +278,27 @@ static bool rows_sparse_cross_entropy(float *losses, float *gradient, const floa
   return valid;
 }
 
-/* Word 0 of Philox 4x32-10 block (key, counter, first + i) (base/philox.h). A 64-bit lane holds a word; its
- * upper half is never read. */
+/* Philox 4x32-10 blocks (base/philox.h): the four words of each, one in a 64-bit lane, whose upper half is
+ * never read. */
+typedef struct philox_blocks {
+  vl a, b, c, d;
+} philox_blocks;
+static inline philox_blocks make_philox_blocks(vl index, uint64_t key, uint64_t counter) {
+  vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
+  uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+  for (int round = 0; round < 10; round++) {
+    const vl p = l_multiply(a, l_set(0xD2511F53u)), q = l_multiply(c, l_set(0xCD9E8D57u));
+    a = (q >> 32) ^ b ^ l_set(k0);
+    c = (p >> 32) ^ d ^ l_set(k1);
+    b = q;
+    d = p;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return (philox_blocks){a, b, c, d};
+}
+
+/* Word 0 of block (key, counter, first + i). */
 static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n) {
   enum { LONGS = LANES / 2 };
   uint64_t lanes[LONGS];
@@ -287,19 +306,8 @@ static void row_philox_words(uint32_t *words, uint64_t key, uint64_t counter, ui
   vl numbers;
   memcpy(&numbers, lanes, sizeof numbers);
   for (int64_t i = 0; i < n; i += LONGS) {
-    const vl index = numbers + l_set(first + (uint64_t)i);
-    vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int round = 0; round < 10; round++) {
-      const vl p = l_multiply(a, l_set(0xD2511F53u)), q = l_multiply(c, l_set(0xCD9E8D57u));
-      a = (q >> 32) ^ b ^ l_set(k0);
-      c = (p >> 32) ^ d ^ l_set(k1);
-      b = q;
-      d = p;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    memcpy(lanes, &a, sizeof lanes);
+    const philox_blocks made = make_philox_blocks(numbers + l_set(first + (uint64_t)i), key, counter);
+    memcpy(lanes, &made.a, sizeof lanes);
     for (int64_t j = 0; j < LONGS && i + j < n; j++) words[i + j] = (uint32_t)lanes[j];
   }
 }
@@ -313,19 +321,9 @@ static void row_draws(uint16_t *draws, uint64_t key, uint64_t counter, uint64_t 
   vl numbers;
   memcpy(&numbers, lanes, sizeof numbers);
   for (int64_t i = -(int64_t)(first % 8); i < n; i += GROUP_DRAWS) {
-    const vl index = numbers + l_set((first + (uint64_t)i) / 8);
-    vl a = index, b = index >> 32, c = l_set(counter), d = l_set(counter >> 32);
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    for (int round = 0; round < 10; round++) {
-      const vl p = l_multiply(a, l_set(0xD2511F53u)), q = l_multiply(c, l_set(0xCD9E8D57u));
-      a = (q >> 32) ^ b ^ l_set(k0);
-      c = (p >> 32) ^ d ^ l_set(k1);
-      b = q;
-      d = p;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    const vl low = l_set(0xffffffffu), words = (a & low) | (b << 32), more_words = (c & low) | (d << 32);
+    const philox_blocks made = make_philox_blocks(numbers + l_set((first + (uint64_t)i) / 8), key, counter);
+    const vl low = l_set(0xffffffffu), words = (made.a & low) | (made.b << 32),
+             more_words = (made.c & low) | (made.d << 32);
     memcpy(lanes, &words, sizeof words);
     memcpy(more_lanes, &more_words, sizeof more_words);
     for (int j = 0; j < LONGS; j++) group[2 * j] = lanes[j], group[2 * j + 1] = more_lanes[j];
