@@ -1,4 +1,5 @@
-/* Sums and products of all elements up to each one along an axis: loops (mixtape/scan.h). */
+/* Sums and products of all elements up to each one along an axis (mixtape/ops.h): loops (mixtape/scan.h), which
+ * are traced, so this is not in ops/. */
 #include "ops/rules.h"
 #include <mixtape/scan.h>
 
