@@ -1,5 +1,5 @@
-/* Sums and products of all elements up to each one along an axis (mixtape/ops.h): loops (mixtape/scan.h), which
- * are traced, so this is not in ops/. */
+/* Sums and products of all elements up to each one along an axis (mixtape/ops.h). Not in ops/: they are
+ * loops, which are traced (mixtape/scan.h). */
 #include "ops/rules.h"
 #include <mixtape/scan.h>
 
