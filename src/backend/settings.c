@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/processor.h"
 #include <mixtape/device.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,7 +136,7 @@ mix_status mix_set_deterministic(bool on) { return set(&deterministic, on ? "on"
 /* ---- memory: a name, or an amount ---- */
 
 static atomic_size_t budget;
-static atomic_bool budget_known; /* from a call, or from the environment */
+static pthread_once_t budget_read = PTHREAD_ONCE_INIT; /* from the environment, before any call sets it */
 
 /* An amount in the environment is a budget, beside the default use of memory. */
 static bool read_environment(size_t *bytes) {
@@ -145,23 +146,26 @@ static bool read_environment(size_t *bytes) {
 
 static int memory_use(void) {
   size_t bytes;
+  int unset = UNSET;
   if (atomic_load(&memory.value) == UNSET && read_environment(&bytes))
-    atomic_store(&memory.value, MIX_MEMORY_AUTO);
+    atomic_compare_exchange_strong(&memory.value, &unset, MIX_MEMORY_AUTO);
   return value_of(&memory);
 }
 
+static void read_budget(void) {
+  size_t bytes;
+  if (read_environment(&bytes)) atomic_store(&budget, bytes);
+}
+
 size_t mix_memory_budget(void) {
-  size_t bytes = 0;
-  if (atomic_load(&budget_known)) return atomic_load(&budget);
-  read_environment(&bytes);
-  mix_set_memory_budget(bytes);
-  return bytes;
+  pthread_once(&budget_read, read_budget);
+  return atomic_load(&budget);
 }
 
 mix_status mix_set_memory_budget(size_t bytes) {
   if (mix_failed()) return mix_error();
+  pthread_once(&budget_read, read_budget);
   atomic_store(&budget, bytes);
-  atomic_store(&budget_known, true);
   return MIX_OK;
 }
 

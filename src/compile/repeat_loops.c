@@ -16,7 +16,7 @@ static bool repeat_largest(mix_compiled *compiled, bool *found) {
   const int count = mix_ir_find_loop_pairs(compiled->ir, &pairs);
   int best = -1;
   for (int i = 0; i < count; i++)
-    if (gain_of(&pairs[i]) * SMALLEST_PART >= compiled->plan.arena_bytes &&
+    if (gain_of(&pairs[i]) && gain_of(&pairs[i]) * SMALLEST_PART >= compiled->plan.arena_bytes &&
         (best < 0 || gain_of(&pairs[i]) > gain_of(&pairs[best])))
       best = i;
   *found = best >= 0;
