@@ -135,6 +135,12 @@ static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, 
   return true;
 }
 
+static void log_repeats(const mix_plan_report *report, const char *name, size_t budget) {
+  if (mix_verbose("compile"))
+    mix_log_message(MIX_LOG_DEBUG, "# compile %s: the memory budget of %zu bytes repeats %d nodes, %zu bytes",
+                    name ? name : "function", budget, report->recomputed_nodes, report->recomputed_bytes);
+}
+
 mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
   const size_t budget = mix_memory_budget();
   const mix_context context = mix_context_default();
@@ -150,6 +156,7 @@ mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
   else if (try_ways(ir, &context, stages, budget, &best) && !(good = best.fits))
     mix_fail_over_budget(best.compiled, budget);
   if (good) {
+    log_repeats(&best.compiled->report, ir->name, budget);
     best.compiled->original = ir;
     return best.compiled;
   }

@@ -49,7 +49,7 @@ static bool add_step(planner *p, mix_step step) {
   return true;
 }
 
-static bool is_view(const mix_ir_node *node) {
+bool mix_node_is_view(const mix_ir_node *node) {
   return !node->source && (node->op->flags & (MIX_OP_VIEW | MIX_OP_BARRIER));
 }
 
@@ -353,7 +353,7 @@ typedef struct placement {
   int failing;    /* unplaced nodes that may fail on the values they meet */
 } placement;
 
-static bool is_step(const mix_ir_node *node) { return !node->source && !is_view(node); }
+static bool is_step(const mix_ir_node *node) { return !node->source && !mix_node_is_view(node); }
 
 static bool is_known(const planner *p, const placement *x, int value) {
   int producer = mix_ir_producer(p->ir, p->base[value]);
@@ -463,7 +463,7 @@ bool mix_make_plan(mix_compiled *compiled) {
     if (ir->values[v].node >= ir->node_count) ir->values[v].node = 0;
   }
   for (int n = 0; n < ir->node_count; n++)
-    if (is_view(&ir->nodes[n])) p.base[ir->nodes[n].first_output] = p.base[ir->nodes[n].inputs[0]];
+    if (mix_node_is_view(&ir->nodes[n])) p.base[ir->nodes[n].first_output] = p.base[ir->nodes[n].inputs[0]];
   find_in_place(&p);
   return plan_steps(&p) && mix_plan_speculative_updates(ir, plan, p.base) && mix_plan_arena(compiled, p.base);
 }

@@ -2,6 +2,7 @@
  * their time. */
 #include "compile/memory_budget.h"
 
+#include "compile/plan_steps.h"
 #include "passes/repeat_nodes.h"
 #include "tensor/shape.h"
 
@@ -50,7 +51,7 @@ int *mix_slot_owners(const mix_compiled *compiled) {
   for (int s = 0; owner && s < plan->slot_count; s++) owner[s] = s;
   for (int n = 0; owner && n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
-    if (!node->source && (node->op->flags & MIX_OP_VIEW)) owner[node->first_output] = owner[node->inputs[0]];
+    if (mix_node_is_view(node)) owner[node->first_output] = owner[node->inputs[0]];
   }
   return owner;
 }

@@ -65,8 +65,7 @@ static bool mark_nodes(const mix_compiled *compiled, const bool *steps, int boun
   }
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
-    if (!node->source && (node->op->flags & MIX_OP_VIEW))
-      dropped[n] = dropped[mix_ir_producer(ir, node->inputs[0])];
+    if (mix_node_is_view(node)) dropped[n] = dropped[mix_ir_producer(ir, node->inputs[0])];
   }
   return true;
 }

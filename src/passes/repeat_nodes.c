@@ -31,8 +31,10 @@ static int operand(const mix_ir_node *node, int i) {
 
 static void push_dropped(search *s, int n, int *depth) {
   const mix_ir_node *node = &s->ir->nodes[n];
+  const bool barrier = node->op->flags & MIX_OP_BARRIER; /* needs nothing of what it waits for */
   for (int i = 0; i <= node->input_count; i++) {
     const int value = operand(node, i), producer = value < 0 ? -1 : mix_ir_producer(s->ir, value);
+    if (barrier && i == 1) continue;
     if (producer < 0 || !s->dropped[producer] || s->found[producer]) continue;
     s->found[producer] = true;
     s->stack[(*depth)++] = producer;

@@ -25,6 +25,26 @@ static void an_lstm(void **state) {
   in_each_policy(&(task){.build = lstm, .rows = 16, .tokens = 12, .optimizer = "adam"});
 }
 
+/* Layers whose calls are computed again anyway: so is what goes into them, where a budget asks for it. */
+static mix_model *rematerialized(void) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(40)), *x = inputs;
+  mix_remat_scope *scope = mix_remat_scope_begin("full");
+  for (int i = 0; i < 12; i++) x = call(mix_dense(32, .activation = "gelu"), x);
+  mix_remat_scope_end(scope);
+  return classifier(inputs, x);
+}
+static void a_rematerialized_model(void **state) {
+  (void)state;
+  const task t = {.build = rematerialized, .rows = 512, .optimizer = "adam"};
+  trained plain, least;
+  assert_true(same_bits_at_all_budgets(&t, "float32", 1) > 0);
+  assert_true(train(&t, "float32", 1, 0, &plain));
+  assert_false(train(&t, "float32", 1, 1, &least));
+  assert_true(smallest_budget(1) < plain.report.peak_bytes / 4 * 3);
+  free(plain.numbers);
+  free(least.numbers);
+}
+
 /* By day a few, each in one policy. */
 static void random_models(void **state) {
   (void)state;
@@ -59,9 +79,37 @@ static void other_budgets_have_other_plans(void **state) {
   }
 }
 
+static char logged[256];
+static void take_message(void *context, mix_log_level level, const char *message) {
+  (void)context, (void)level;
+  if (strstr(message, "the memory budget of")) snprintf(logged, sizeof logged, "%s", message);
+}
+
+/* MIXTAPE_VERBOSE=compile says what a budget repeats, in the numbers of the report. */
+static void what_is_repeated_is_logged(void **state) {
+  (void)state;
+  const task t = {.build = rematerialized, .rows = 512, .optimizer = "sgd"};
+  trained plain, other;
+  char expected[256];
+  assert_true(train(&t, "float32", 1, 0, &plain));
+  mix_set_log_callback(take_message, NULL);
+  setenv("MIXTAPE_VERBOSE", "compile", 1);
+  const size_t budget = plain.report.peak_bytes / 8 * 7;
+  const bool fits = train(&t, "float32", 1, budget, &other);
+  unsetenv("MIXTAPE_VERBOSE");
+  mix_set_log_callback(NULL, NULL);
+  assert_true(fits && other.report.recomputed_nodes > 0);
+  snprintf(expected, sizeof expected, "the memory budget of %zu bytes repeats %d nodes, %zu bytes", budget,
+           other.report.recomputed_nodes, other.report.recomputed_bytes);
+  if (!strstr(logged, expected)) fail_msg("got \"%s\"; expected \"%s\"", logged, expected);
+  free(plain.numbers);
+  free(other.numbers);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(the_guides_model), TEST(a_resnet),
-                                     TEST(a_transformer),    TEST(an_lstm),
-                                     TEST(random_models),    TEST(other_budgets_have_other_plans)};
+  const struct CMUnitTest tests[] = {TEST(the_guides_model),       TEST(a_resnet),
+                                     TEST(a_transformer),          TEST(an_lstm),
+                                     TEST(a_rematerialized_model), TEST(what_is_repeated_is_logged),
+                                     TEST(random_models),          TEST(other_budgets_have_other_plans)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,26 @@ static void nothing_dropped_changes_nothing(void **state) {
   becomes(chain, 5, 4, 3, chain);
 }
 
+/* What a barrier waits for is there by then, or need not be. */
+static void what_a_barrier_waits_for_does_not_run_again(void **state) {
+  (void)state;
+  becomes("%0:float32(2) = argument 0\n"
+          "%1:float32(2) = sin(%0)\n"
+          "%2:float32(2) = tanh(%1)\n"
+          "%3:float32(2) = optimization_barrier(%1, %2)\n"
+          "%4:float32(2) = exp(%3)\n"
+          "return %4\n",
+          4, 1, 3,
+          "%0:float32(2) = argument 0\n"
+          "%1:float32(2) = sin(%0)\n"
+          "%2:float32(2) = tanh(%1)\n"
+          "%3:float32(2) = optimization_barrier(%1, %2)\n"
+          "%5:float32(2) = sin(%0)\n"
+          "%6:float32(2) = optimization_barrier(%5, %2)\n"
+          "%4:float32(2) = exp(%6)\n"
+          "return %4\n");
+}
+
 static const char program[] = "%0:float32(2, 2) = argument 0\n"
                               "%1:float32(2, 2), %2:float32(2, 2), %3:bool() = fused(%0)\n"
                               "    over (4)\n"
@@ -131,6 +151,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(a_segment_runs_again_before_its_first_late_reader),
                                      TEST(separate_segments_run_when_each_is_needed),
                                      TEST(nothing_dropped_changes_nothing),
-                                     TEST(a_clone_computes_what_is_read), TEST(bad_lists_are_errors)};
+                                     TEST(what_a_barrier_waits_for_does_not_run_again),
+                                     TEST(a_clone_computes_what_is_read),
+                                     TEST(bad_lists_are_errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
