@@ -70,8 +70,8 @@ MIX_API void mix_distribution_end_job(mix_distribution *distribution, int code);
 /* What is divided among the ranks, and not the same on each. */
 typedef enum mix_shard {
   MIX_SHARD_NOTHING,
-  /* The state of optimizers: slots, moving averages and accumulated gradients; and float32 weights of which
-   * captured training reads a 16-bit form alone, which every rank has. */
+  /* The state of optimizers: slots, moving averages, accumulated gradients, what Kahan's rounding keeps; and
+   * float32 weights of which captured training reads a 16-bit form alone, which every rank has. */
   MIX_SHARD_OPTIMIZER,
 } mix_shard;
 /* Says what optimizers divide from their next step on: each variable has an owner, or each rank some of its

@@ -367,7 +367,7 @@ mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_
     mix_variable *kept = optimizer->compensations ? optimizer->compensations[index] : NULL;
     MIX_SCOPE {
       mix_variable_assign(variable, mix_shards_value(optimizer->averages[index]));
-      if (kept) mix_variable_assign(kept, mix_zeros_like(mix_variable_true_value(kept)));
+      if (kept) mix_variable_assign(kept, mix_fill(kept->shape, 0, kept->dtype));
     }
   }
   if (scope) mix_scope_end(scope);

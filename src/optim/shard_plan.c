@@ -114,9 +114,10 @@ bool mix_shards_divide(const mix_optimizer *optimizer, mix_variable *state, int 
 /* Calls `act` for the state of each variable that is, or could be, divided. */
 static bool for_all_state(mix_optimizer *optimizer,
                           bool (*act)(const mix_optimizer *optimizer, mix_variable *state, int index)) {
-  mix_variable **arrays[MIX_MAX_SLOTS + 2] = {optimizer->averages, optimizer->accumulators};
-  for (int i = 0; i < MIX_MAX_SLOTS; i++) arrays[2 + i] = optimizer->slots[i];
-  for (int a = 0; a < MIX_MAX_SLOTS + 2; a++)
+  enum { OTHERS = 3, ARRAYS = OTHERS + MIX_MAX_SLOTS };
+  mix_variable **arrays[ARRAYS] = {optimizer->averages, optimizer->accumulators, optimizer->compensations};
+  for (int i = 0; i < MIX_MAX_SLOTS; i++) arrays[OTHERS + i] = optimizer->slots[i];
+  for (int a = 0; a < ARRAYS; a++)
     for (int i = 0; arrays[a] && i < optimizer->count; i++)
       if (arrays[a][i] && !mix_optimizer_overwrites(optimizer, optimizer->trainable[i]) &&
           !act(optimizer, arrays[a][i], i))

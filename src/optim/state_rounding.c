@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "optim/optimizer.h"
+#include "optim/shard.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +89,7 @@ static bool add_compensations(mix_optimizer *optimizer) {
     snprintf(name, sizeof name, "%.200s/%.250s/compensation", optimizer->name, weight->name);
     optimizer->compensations[i] = mix_optimizer_variable(name, zeros, weight);
     if (!add(optimizer, optimizer->compensations[i])) return false;
+    if (optimizer->shards && !mix_shards_divide(optimizer, optimizer->compensations[i], i)) return false;
   }
   return optimizer->compensations != NULL;
 }

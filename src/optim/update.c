@@ -20,12 +20,13 @@ mix_dtype mix_update_dtype(const mix_update *update, const mix_variable *variabl
   return rounds ? MIX_FLOAT32 : variable->dtype;
 }
 
-/* What keeps the part of a weight that rounding takes; NULL: nothing. */
+/* What keeps the part of a weight that rounding takes; NULL: nothing, or another rank has it. */
 static mix_variable *compensation_of(const mix_update *update, const mix_variable *variable) {
   const mix_optimizer *optimizer = update->optimizer;
   if (!optimizer->compensations || variable->dtype != MIX_BFLOAT16) return NULL;
   const int index = mix_optimizer_index(optimizer, variable, update->gradient);
-  return index >= 0 ? optimizer->compensations[index] : NULL;
+  mix_variable *compensation = index >= 0 ? optimizer->compensations[index] : NULL;
+  return compensation && compensation->share ? compensation->share->part : compensation;
 }
 
 static mix_pending *find_itself(mix_update *update, mix_variable *variable) {
@@ -116,16 +117,6 @@ void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *valu
     return;
   }
   entry->value = value;
-  entry->rows = entry->idle = entry->condition = NULL;
-}
-
-void mix_update_spread(mix_update *update, int index) {
-  mix_variable *variable = update->optimizer->trainable[index];
-  mix_tensor *own = mix_shards_holds(update->optimizer, index) ? mix_update_get(update, variable) : NULL;
-  mix_pending *entry = find_itself(update, variable); /* and not its part, which has its own new value */
-  if (!entry) return;
-  entry->old = mix_variable_true_value(variable);
-  entry->value = mix_shards_whole(update->optimizer, index, own);
   entry->rows = entry->idle = entry->condition = NULL;
 }
 
@@ -229,6 +220,11 @@ mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, doub
 
 /* ---- rounding ---- */
 
+/* Is the variable this one, or what this rank has of it? */
+static bool is_of(const mix_variable *whole, const mix_variable *variable) {
+  return whole == variable || (whole->share && whole->share->part == variable);
+}
+
 /* The stream of random bits of a variable: which trainable one, and what of it. */
 static int stream_of(mix_update *update, const mix_variable *variable) {
   const mix_optimizer *optimizer = update->optimizer;
@@ -238,7 +234,8 @@ static int stream_of(mix_update *update, const mix_variable *variable) {
   for (int i = 0; i < optimizer->count; i++) {
     const int index = (update->searched + i) % optimizer->count; /* entries come in order */
     for (int k = 0; k < ARRAYS; k++)
-      if (arrays[k] && arrays[k][index] == variable) return (update->searched = index) * STREAMS + k;
+      if (arrays[k] && arrays[k][index] && is_of(arrays[k][index], variable))
+        return (update->searched = index) * STREAMS + k;
   }
   return STREAMS * optimizer->count;
 }
@@ -259,22 +256,46 @@ static mix_tensor *rounded(mix_update *update, const mix_variable *variable, mix
   return mix_stochastic_round(value, mix_scalar(0, MIX_INT64), mix_scalar(0, MIX_INT64), MIX_ROUND_NEAREST);
 }
 
-/* The final value of an entry's variable; NULL if it was only read. `kept` becomes what rounding took from
- * it, for the variable that keeps this, or NULL. */
-static mix_tensor *final_value(mix_update *update, int i, mix_tensor **kept) {
+/* The value of an entry as its variable keeps it, or the old one where the update is skipped; NULL if it was
+ * only read. `kept` becomes what rounding took from it, for the variable that keeps this, or NULL. */
+static mix_tensor *stored_value(mix_update *update, int i, mix_tensor *guard, mix_tensor **kept) {
   join_parts(&update->pending[i]);
   mix_tensor *value = update->pending[i].value;
   if (!value) return NULL;
-  mix_variable *variable = update->pending[i].variable, *compensation = compensation_of(update, variable);
+  mix_variable *variable = update->pending[i].variable, *compensation = NULL;
+  /* What was spread is rounded already. */
+  if (mix_tensor_dtype(value) != variable->dtype) compensation = compensation_of(update, variable);
   mix_tensor *stored = rounded(update, variable, value); /* may move the entries */
   const mix_pending *entry = &update->pending[i];
   if (compensation)
     *kept = mix_cast(mix_subtract(value, mix_cast(stored, mix_tensor_dtype(value))), compensation->dtype);
-  mix_tensor *condition = entry->condition, *guard = entry->unguarded ? NULL : update->guard;
+  mix_tensor *condition = entry->condition;
+  if (entry->unguarded) guard = NULL;
   if (condition && guard) condition = mix_logical_and(condition, guard);
   if (!condition) condition = guard;
   if (condition && *kept) *kept = mix_select(condition, *kept, mix_variable_true_value(compensation));
   return condition ? mix_select(condition, stored, entry->old) : stored;
+}
+
+/* The weight that this rank has updated, rounded as on one rank. What rounding took from it stays here. */
+static mix_tensor *own_value(mix_update *update, mix_variable *variable) {
+  if (mix_update_dtype(update, variable) == variable->dtype) return mix_update_get(update, variable);
+  mix_pending *entry = find_itself(update, variable);
+  if (!entry) return NULL;
+  mix_tensor *kept = NULL, *old = entry->old;
+  mix_tensor *stored = stored_value(update, (int)(entry - update->pending), NULL, &kept);
+  if (kept) mix_update_set(update, compensation_of(update, variable), kept);
+  return stored ? stored : old;
+}
+
+void mix_update_spread(mix_update *update, int index) {
+  mix_variable *variable = update->optimizer->trainable[index];
+  mix_tensor *own = mix_shards_holds(update->optimizer, index) ? own_value(update, variable) : NULL;
+  mix_pending *entry = find_itself(update, variable); /* and not its part, which has its own new value */
+  if (!entry) return;
+  entry->old = mix_variable_true_value(variable);
+  entry->value = mix_shards_whole(update->optimizer, index, own);
+  entry->rows = entry->idle = entry->condition = NULL;
 }
 
 /* Evaluates all values in one plan and assigns them. The scope ends before the writes: it holds reads of the
@@ -297,7 +318,7 @@ mix_status mix_update_finish(mix_update *update) {
   mix_tensor **values = mix_calloc((size_t)most, sizeof *values);
   int count = 0;
   for (int i = 0; variables && values && i < update->count; i++) {
-    mix_tensor *kept = NULL, *value = final_value(update, i, &kept);
+    mix_tensor *kept = NULL, *value = stored_value(update, i, update->guard, &kept);
     if (!value) continue;
     variables[count] = update->pending[i].variable;
     values[count++] = value;

@@ -72,6 +72,38 @@ static mix_optimizer *overflows(void) {
 static mix_optimizer *overflows_averages(void) {
   return mix_loss_scale_optimizer(averages(), .initial_scale = 0x1p24, .dynamic_growth_steps = 2);
 }
+static mix_optimizer *to_nearest(void) { return mix_adam(.learning_rate = 0.01, .state = "bfloat16"); }
+static mix_optimizer *stochastic(void) {
+  return mix_adam(.learning_rate = 0.01, .state = "bfloat16-stochastic");
+}
+static mix_optimizer *kahan(void) { return mix_adam(.learning_rate = 0.01, .state = "bfloat16-kahan"); }
+static mix_optimizer *adafactor_stochastic(void) {
+  return mix_adafactor(.learning_rate = 0.01, .state = "bfloat16-stochastic");
+}
+static mix_optimizer *muon_kahan(void) { return mix_muon(.learning_rate = 0.01, .state = "bfloat16-kahan"); }
+static mix_optimizer *global_norm_stochastic(void) {
+  return mix_adam(.learning_rate = 0.01, .global_clipnorm = 0.1, .state = "bfloat16-stochastic");
+}
+static mix_optimizer *averages_stochastic(void) {
+  return mix_adam(.learning_rate = 0.01, .use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 3,
+                  .state = "bfloat16-stochastic");
+}
+static mix_optimizer *averages_kahan(void) {
+  return mix_adam(.learning_rate = 0.01, .use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 3,
+                  .state = "bfloat16-kahan");
+}
+static mix_optimizer *averages_kahan_at_end(void) {
+  return mix_sgd(.learning_rate = 0.01, .use_ema = true, .state = "bfloat16-kahan");
+}
+static mix_optimizer *accumulates_kahan(void) {
+  return mix_adam(.learning_rate = 0.01, .gradient_accumulation_steps = 2, .state = "bfloat16-kahan");
+}
+static mix_optimizer *accumulates_stochastic(void) {
+  return mix_adam(.learning_rate = 0.01, .gradient_accumulation_steps = 2, .state = "bfloat16-stochastic");
+}
+static mix_optimizer *overflows_stochastic(void) {
+  return mix_loss_scale_optimizer(stochastic(), .initial_scale = 0x1p22, .dynamic_growth_steps = 2);
+}
 
 static const setting settings[] = {
     {"sgd", sgd},
@@ -96,6 +128,23 @@ static const setting settings[] = {
     {"clipnorm, mixed_float16", by_norm, "mixed_float16"},
     {"overflow", overflows, "mixed_float16", true},
     {"overflow, averages", overflows_averages, "mixed_float16", true},
+    {"to nearest, mixed_bfloat16", to_nearest, "mixed_bfloat16"},
+    {"to nearest, bfloat16", to_nearest, "bfloat16"},
+    {"stochastic, mixed_bfloat16", stochastic, "mixed_bfloat16"},
+    {"stochastic, mixed_bfloat16, large", stochastic, "mixed_bfloat16", .large = true},
+    {"stochastic, bfloat16", stochastic, "bfloat16"},
+    {"stochastic, bfloat16, large", stochastic, "bfloat16", .large = true},
+    {"stochastic, overflow", overflows_stochastic, "mixed_float16", true},
+    {"stochastic, global_clipnorm", global_norm_stochastic, "bfloat16"},
+    {"stochastic, averages", averages_stochastic, "bfloat16"},
+    {"stochastic, accumulation", accumulates_stochastic, "bfloat16"},
+    {"adafactor, stochastic", adafactor_stochastic, "bfloat16"},
+    {"kahan", kahan, "bfloat16"},
+    {"kahan, large", kahan, "bfloat16", .large = true},
+    {"kahan, averages", averages_kahan, "bfloat16"},
+    {"kahan, averages at the end", averages_kahan_at_end, "bfloat16"},
+    {"kahan, accumulation", accumulates_kahan, "bfloat16"},
+    {"muon, kahan", muon_kahan, "bfloat16"},
 };
 
 static mix_tensor *numbers(int64_t rows, int64_t columns, uint64_t seed) {
@@ -278,7 +327,9 @@ static int own_loop(bool captured) {
   static const setting own[] = {{"adam", adam},
                                 {"lamb, global_clipnorm", lamb_global_norm},
                                 {"accumulation", accumulates},
-                                {"overflow", overflows, "mixed_float16", true}};
+                                {"overflow", overflows, "mixed_float16", true},
+                                {"stochastic", stochastic, "bfloat16"},
+                                {"kahan, accumulation", accumulates_kahan, "bfloat16"}};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     MIX_SCOPE {
       CHECK(shard(false) && run_loop(&own[i], captured, &expected, NULL), own[i].name);
@@ -354,8 +405,12 @@ static int saves_model(const setting *s, const char *folder) {
 }
 
 static int checkpoint(const char *folder) {
-  static const setting saved[] = {
-      {"adam", adam}, {"muon", muon}, {"averages", averages}, {"overflow", overflows, "mixed_float16", true}};
+  static const setting saved[] = {{"adam", adam},
+                                  {"muon", muon},
+                                  {"averages", averages},
+                                  {"overflow", overflows, "mixed_float16", true},
+                                  {"stochastic", averages_stochastic, "bfloat16"},
+                                  {"kahan", kahan, "bfloat16"}};
   for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
     MIX_SCOPE {
       mix_model *model = new_model(&saved[i]);
