@@ -3,6 +3,7 @@
  *   equal             weights and state, over optimizers, policies, clipping, averages and accumulation
  *   eager             the same in steps outside of functions
  *   memory            each rank holds at most 0.6 of the slots of two ranks
+ *   budget            the same under a memory budget
  *   checkpoint DIR    runs that go on with the other form of the state
  *   first_part DIR    a run that stops; second_part DIR goes on from there on another number of ranks
  *   changed           the state after loading, gathering, and a change of the form
@@ -36,6 +37,7 @@ typedef struct setting {
   const char *policy; /* NULL: float32 */
   bool skips;         /* the first steps overflow */
   bool large;         /* kernels that rows divide well, and no constraint */
+  int64_t lora;       /* the rank of its LoRA; 0: none */
 } setting;
 
 static mix_optimizer *sgd(void) { return mix_sgd(.learning_rate = 0.01); }
@@ -128,6 +130,8 @@ static const setting settings[] = {
     {"clipnorm, mixed_float16", by_norm, "mixed_float16"},
     {"overflow", overflows, "mixed_float16", true},
     {"overflow, averages", overflows_averages, "mixed_float16", true},
+    {"LoRA", adam, "mixed_float16", .large = true, .lora = 3},
+    {"LoRA, stochastic", stochastic, "mixed_bfloat16", .large = true, .lora = 3},
     {"to nearest, mixed_bfloat16", to_nearest, "mixed_bfloat16"},
     {"to nearest, bfloat16", to_nearest, "bfloat16"},
     {"stochastic, mixed_bfloat16", stochastic, "mixed_bfloat16"},
@@ -162,6 +166,7 @@ static mix_model *new_model(const setting *s) {
     x = mix_call(mix_dense(7, .activation = "tanh", .kernel_constraint = mix_constraint_new("max_norm")), x);
   for (int i = 0; s->large && i < 5; i++) x = mix_call(mix_dense(64, .activation = "tanh"), x);
   mix_model *model = mix_model_new(inputs, mix_call(mix_dense(TARGETS, .dtype = "float32"), x));
+  if (s->lora) mix_model_enable_lora(model, s->lora);
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = s->make());
   return model;
 }
@@ -293,9 +298,11 @@ static mix_list *step_body(void *context, mix_list *arguments) {
   return mix_list_of(train(context, mix_list_get(arguments, 0), mix_list_get(arguments, 1)));
 }
 
+static int64_t rows_of_rank = 4;
+
 /* Each rank has other rows. */
 static mix_tensor *rows_of(int step, int64_t columns, uint64_t seed) {
-  return numbers(4, columns, seed + 10 * (uint64_t)step + 1000 * (uint64_t)rank);
+  return numbers(rows_of_rank, columns, seed + 10 * (uint64_t)step + 1000 * (uint64_t)rank);
 }
 
 /* What a rank holds at the end of a loop. */
@@ -370,6 +377,33 @@ static int memory(void) {
   int code = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
     MIX_SCOPE { code = memory_of(&all[i]); }
+  return code;
+}
+
+/* ---- a budget ---- */
+
+/* The same budget on all ranks, which what is divided does not make room for. */
+static int fits_budget(const setting *s) {
+  figures whole, divided;
+  CHECK(shard(false) && run_loop(s, true, &expected, &whole), s->name);
+  const size_t budget = whole.plan.peak_bytes / 10 * 7;
+  CHECK(mix_set_memory_budget(budget) == MIX_OK && shard(true) && run_loop(s, true, &found, &divided),
+        s->name);
+  CHECK(mix_set_memory_budget(0) == MIX_OK && equal(&expected, &found), s->name);
+  CHECK(divided.plan.peak_bytes <= budget && divided.plan.recomputed_nodes > 0, s->name);
+  return 0;
+}
+
+static int budget(void) {
+  static const setting all[] = {{"adam", adam, .large = true},
+                                {"adam, mixed_float16", adam, "mixed_float16", .large = true},
+                                {"kahan", kahan, "bfloat16", .large = true},
+                                {"LoRA", adam, "mixed_bfloat16", .large = true, .lora = 3},
+                                {"LoRA, stochastic", stochastic, "mixed_bfloat16", .large = true, .lora = 3}};
+  int code = 0;
+  rows_of_rank = 512;
+  for (size_t i = 0; i < sizeof all / sizeof *all && !code; i++)
+    MIX_SCOPE { code = fits_budget(&all[i]); }
   return code;
 }
 
@@ -524,6 +558,7 @@ int shard_task(int argc, char **argv) {
   if (!strcmp(task, "equal")) return all_equal();
   if (!strcmp(task, "eager")) return own_loop(false) || own_loop(true);
   if (!strcmp(task, "memory")) return memory();
+  if (!strcmp(task, "budget")) return budget();
   if (!strcmp(task, "checkpoint") && argc == 2) return checkpoint(argv[1]);
   if (!strcmp(task, "first_part") && argc == 2) return part_of_run(argv[1], true);
   if (!strcmp(task, "second_part") && argc == 2) return part_of_run(argv[1], false);

@@ -10,6 +10,7 @@ static void check_task(int ranks, const char *task) {
 static void check_equal(int ranks) { check_task(ranks, "equal"); }
 static void check_eager(int ranks) { check_task(ranks, "eager"); }
 static void check_memory(int ranks) { check_task(ranks, "memory"); }
+static void check_budget(int ranks) { check_task(ranks, "budget"); }
 static void check_changed(int ranks) { check_task(ranks, "changed"); }
 static void check_wrong(int ranks) { check_task(ranks, "wrong"); }
 static void check_checkpoint(int ranks) { run_task(ranks, "checkpoint", "shard checkpoint %s"); }
@@ -29,6 +30,7 @@ static void check_other_ranks(int ranks) {
   X(equal)                                                                                                   \
   X(eager)                                                                                                   \
   X(memory)                                                                                                  \
+  X(budget)                                                                                                  \
   X(changed)                                                                                                 \
   X(wrong)                                                                                                   \
   X(checkpoint)                                                                                              \
