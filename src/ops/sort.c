@@ -47,7 +47,7 @@ mix_list *mix_top_k(mix_tensor *x, int64_t k) {
   const int64_t all = mix_tensor_shape(x).dims[last];
   if (k < 0 || (all >= 0 && k > all))
     return mix_call_fail(MIX_VALUE_ERROR, "top_k", x, "k is %lld; expected 0 to %lld", (long long)k,
-                         (long long)all);
+                         (long long)(all < 0 ? INT32_MAX : all));
   for (int i = 0; i <= last; i++) size.dims[i] = i == last ? k : -1;
   mix_tensor *places = mix_slice(mix_argsort(x, -1, true), begin, size),
              *values = mix_take_along_axis(x, places, -1);
@@ -86,8 +86,8 @@ mix_tensor *mix_take_along_axis(mix_tensor *x, mix_tensor *indices, int axis) {
   if (open) /* of shapes alone */
     return mix_apply(&mix_op_reshape, &(mix_shape_attributes){.shape = given}, 1, &x);
   const int64_t size = shape.dims[axis], count = given.dims[axis];
-  int64_t rows = 1;
-  for (int i = 0; i < shape.rank; i++) rows *= i == axis ? 1 : shape.dims[i];
+  if (!count) return mix_slice(x, (mix_shape){.rank = shape.rank}, given); /* of any number of rows */
+  const int64_t rows = mix_shape_size(given) / count;
   mix_tensor *wide = with_axis_last(x, axis), *places = with_axis_last(indices, axis);
   const mix_shape result = mix_tensor_shape(places);
   mix_tensor *flat = mix_reshape(wide, MIX_SHAPE(rows * size));

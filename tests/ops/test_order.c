@@ -118,8 +118,23 @@ static void transforms(void **state) {
           "fourier", "axis");
 }
 
+/* Nothing to order, take or transform, of however many rows and points: no memory is asked for. */
+static void empty(void **state) {
+  (void)state;
+  enum { MANY = 1 << 30 };
+  mix_tensor *rows = mix_fill(MIX_SHAPE(MANY, 64, 0), 1, MIX_FLOAT32),
+             *points = mix_fill(MIX_SHAPE(0, MANY), 1, MIX_FLOAT32);
+  has_numbers(mix_argsort(rows, 2, false), 0, NULL);
+  has_numbers(mix_sort(rows, 2, true), 0, NULL);
+  has_numbers(mix_argsort(points, 1, false), 0, NULL);
+  has_numbers(mix_list_get(mix_fft(points, points, false), 1), 0, NULL);
+  has_numbers(mix_cumulative_sum(rows, 2), 0, NULL);
+  mix_tensor *none = mix_fill(MIX_SHAPE(2, 0), 0, MIX_INT32), *x = mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32);
+  has_numbers(mix_take_along_axis(x, none, 1), 0, NULL);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(places),     TEST(long_rows), TEST(largest),
-                                     TEST(along_axes), TEST(running),   TEST(transforms)};
+  const struct CMUnitTest tests[] = {TEST(places),  TEST(long_rows),  TEST(largest), TEST(along_axes),
+                                     TEST(running), TEST(transforms), TEST(empty)};
   return cmocka_run_group_tests_name("ops/order", tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ typedef struct transform {
 
 static int64_t length_of(const mix_kernel_args *args) {
   const mix_shape shape = args->input_types[0].shape;
-  return shape.dims[shape.rank - 1];
+  return mix_shape_size(shape) ? shape.dims[shape.rank - 1] : 0;
 }
 
 static size_t fourier_workspace(const mix_kernel_args *args, int threads) {

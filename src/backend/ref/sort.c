@@ -38,7 +38,7 @@ static void sort_row(const rows *r, int64_t row, int64_t count, int32_t *places,
 
 static int64_t length_of(const mix_kernel_args *args) {
   const mix_shape shape = args->input_types[0].shape;
-  return shape.dims[shape.rank - 1];
+  return mix_shape_size(shape) ? shape.dims[shape.rank - 1] : 0;
 }
 
 static size_t argsort_workspace(const mix_kernel_args *args, int threads) {

@@ -109,7 +109,8 @@ static mix_tensor *geomspace(const mix_operands *o, mix_tensor *x) {
   mix_tensor *powers = between(o, ends);
   if (!powers) return NULL;
   const int axis = mix_operand_axis(o, "axis", mix_operand_rank(powers));
-  while (mix_operand_rank(sign) + 1 < mix_operand_rank(powers)) sign = mix_expand_dims(sign, 0);
+  while (mix_operand_rank(sign) + 1 < mix_operand_rank(powers) && !mix_failed())
+    sign = mix_expand_dims(sign, 0);
   return in_dtype(o,
                   mix_multiply(mix_power(mix_scalar_like(powers, 10), powers), mix_expand_dims(sign, axis)));
 }
@@ -184,12 +185,13 @@ static bool sizes_of_names(const mix_operands *o, const pattern *p, mix_shape sh
       if (p->group[i] != axis) continue;
       count++;
       const json_t *given = json_object_get(o->values, p->names[i]);
-      if (json_is_integer(given) && json_integer_value(given) > 0)
-        known *= sizes->dims[i] = json_integer_value(given);
-      else if (open >= 0)
+      if (mix_json_integer_within(given, 1, MOST_POINTS, &sizes->dims[i])) {
+        if (__builtin_mul_overflow(known, sizes->dims[i], &known)) return false;
+      } else if (open >= 0) {
         return false;
-      else
+      } else {
         open = i;
+      }
     }
     const int64_t size = shape.dims[axis];
     if (open < 0 && count && (size < 0 || size == known)) continue;
@@ -214,7 +216,10 @@ static mix_tensor *rearrange(const mix_operands *o, mix_tensor *x) {
   for (int i = 0; good && i < to.count; i++) {
     good = (order.axis[i] = find_name(&from, to.names[i])) >= 0;
     int64_t *size = &result.dims[to.group[i]], part = good ? sizes.dims[order.axis[i]] : 1;
-    *size = *size < 0 || part < 0 ? MIX_UNKNOWN : *size * part;
+    if (*size < 0 || part < 0)
+      *size = MIX_UNKNOWN;
+    else
+      good &= !__builtin_mul_overflow(*size, part, size);
   }
   if (!good)
     return mix_operand_refused(

@@ -60,6 +60,8 @@ static mix_tensor *resize(const mix_operands *o, mix_tensor *x) {
   return result_of(o, mix_cast(y, dtype), x);
 }
 
+enum { MOST_PIXELS = 1 << 24 };
+
 typedef struct border {
   const char *before, *after, *target;
 } border;
@@ -67,17 +69,19 @@ typedef struct border {
 /* Rows or columns at both ends of an axis, of which one may follow from the size of the result. */
 static bool read_border(const mix_operands *o, const border *b, int64_t size, bool padding, int64_t *ends) {
   const bool before = mix_operand_json(o, b->before), after = mix_operand_json(o, b->after);
-  const int64_t change =
-      mix_operand_json(o, b->target) ? (padding ? 1 : -1) * (mix_operand_integer(o, b->target) - size) : 0;
-  ends[0] = before ? mix_operand_integer(o, b->before) : 0;
-  ends[1] = after ? mix_operand_integer(o, b->after) : change - ends[0];
+  const char *const names[] = {b->before, b->after, b->target};
+  int64_t given[3] = {0};
+  for (int i = 0; i < 3; i++)
+    if (mix_operand_json(o, names[i]) &&
+        !mix_json_integer_within(mix_operand_json(o, names[i]), 0, MOST_PIXELS, &given[i]))
+      return mix_operand_refused(o, MIX_TYPE_ERROR, names[i], "an integer from 0 to 2^24");
+  const int64_t change = mix_operand_json(o, b->target) ? (padding ? 1 : -1) * (given[2] - size) : 0;
+  ends[0] = given[0];
+  ends[1] = after ? given[1] : change - ends[0];
   if (!before) ends[0] = change - ends[1];
   const bool good =
       before + after + (mix_operand_json(o, b->target) != NULL) == 2 && ends[0] >= 0 && ends[1] >= 0;
-  return mix_failed() ? false
-         : good
-             ? true
-             : mix_operand_refused(o, MIX_VALUE_ERROR, b->target, "two of both borders and the size") != NULL;
+  return good || mix_operand_refused(o, MIX_VALUE_ERROR, b->target, "two of both borders and the size");
 }
 static mix_tensor *change_borders(const mix_operands *o, mix_tensor *x, const border *borders, bool padding) {
   mix_tensor *images = batch_of(o, x);
@@ -279,7 +283,8 @@ static mix_tensor *ssim(const mix_operands *o, mix_tensor *unused) {
   for (int i = 0; i < 2; i++)
     if (!(images[i] = batch_of(o, pair[i]))) return NULL;
   const mix_shape s = mix_tensor_shape(images[0]), window = MIX_SHAPE(size, size, 1);
-  if (size < 1 || !make_gaussian(o, (int64_t[]){size, size}, (double[]){sigma, sigma}, kernel)) return NULL;
+  if (size < 1) return mix_operand_refused(o, MIX_VALUE_ERROR, "filter_size", "1 to 64");
+  if (!make_gaussian(o, (int64_t[]){size, size}, (double[]){sigma, sigma}, kernel)) return NULL;
   if ((s.dims[1] >= 0 && s.dims[1] < size) || (s.dims[2] >= 0 && s.dims[2] < size))
     return mix_operation_fail(o, MIX_VALUE_ERROR, "a filter of %lld is larger than the images",
                               (long long)size);

@@ -8,7 +8,6 @@
 
 static int rank_of(const mix_tensor *x) { return mix_operand_rank(x); }
 static int64_t size_along(const mix_tensor *x, int axis) { return mix_operand_size(x, axis); }
-static int64_t magnitude(int64_t k) { return k < 0 ? -k : k; }
 
 /* Row minus column of each place of a matrix, int64 (rows, columns). */
 static mix_tensor *distances(int64_t rows, int64_t columns) {
@@ -59,7 +58,7 @@ static mix_tensor *diagonal_matrix(mix_tensor *x, int64_t k) {
 }
 
 static bool is_diagonal(const mix_operands *o, int64_t k) {
-  return magnitude(k) < (1 << 24) ||
+  return (k > -(1 << 24) && k < 1 << 24) ||
          mix_operation_fail(o, MIX_VALUE_ERROR, "diagonal %lld; expected at most 2^24", (long long)k);
 }
 
@@ -251,7 +250,7 @@ static mix_tensor *correlate(const mix_operands *o, mix_tensor *x) {
   const bool valid = *mode == 'v', same = *mode == 's';
   if (!valid && !same && *mode != 'f')
     return mix_operand_refused(o, MIX_VALUE_ERROR, "mode", "valid, same or full");
-  if (n < 0 || m < 1 || (valid && n < m))
+  if (n < 1 || m < 1 || (valid && n < m))
     return n < 0 || m < 0
                ? mix_open_result(pair[0], MIX_SHAPE(MIX_UNKNOWN))
                : mix_operation_fail(o, MIX_VALUE_ERROR, "sizes %lld and %lld", (long long)n, (long long)m);

@@ -147,6 +147,8 @@ static mix_tensor *multi_hot(const mix_operands *o, mix_tensor *x) {
 
 /* ---- windows and convolutions ---- */
 
+enum { MOST_PLACES = 1 << 24 };
+
 /* One number for all axes or one for each; absent: rank 0. */
 static mix_shape sizes_of(const mix_operands *o, const char *name, int axes) {
   mix_shape sizes = {.rank = 0};
@@ -155,11 +157,11 @@ static mix_shape sizes_of(const mix_operands *o, const char *name, int axes) {
   bool good = sizes.rank == axes || sizes.rank == 1;
   for (int i = 0; good && i < axes; i++) {
     if (i >= sizes.rank) sizes.dims[i] = sizes.dims[0];
-    good = sizes.dims[i] >= 1;
+    good = sizes.dims[i] >= 1 && sizes.dims[i] <= MOST_PLACES;
   }
   sizes.rank = axes;
   if (!good)
-    mix_operand_refused(o, MIX_VALUE_ERROR, name, "a positive integer, or one for each spatial axis");
+    mix_operand_refused(o, MIX_VALUE_ERROR, name, "an integer from 1 to 2^24, or one for each spatial axis");
   return sizes;
 }
 
@@ -191,6 +193,7 @@ static mix_tensor *pool(const mix_operands *o, mix_tensor *given_x,
   mix_pool_window window = {.size = sizes_of(o, "pool_size", axes), .strides = sizes_of(o, "strides", axes)};
   mix_tensor *x = mix_to_channels_last(given_x, format);
   if (mix_failed()) return NULL;
+  if (!window.size.rank) return mix_operand_refused(o, MIX_TYPE_ERROR, "pool_size", "the size of a window");
   if (!window.strides.rank) window.strides = window.size;
   window.before.rank = window.after.rank = axes;
   mix_shape result = mix_tensor_shape(x);

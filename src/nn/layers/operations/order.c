@@ -134,13 +134,17 @@ static mix_tensor *quantile_of(const mix_operands *o, mix_tensor *x, const json_
   }
   return y;
 }
+static mix_tensor *quantile_given(const mix_operands *o, mix_tensor *x, double unit, const char *method) {
+  const json_t *q = mix_operand_json(o, "q");
+  return q ? quantile_of(o, x, q, unit, method) : mix_operand_refused(o, MIX_TYPE_ERROR, "q", "numbers");
+}
 /* Keras's layers of quantiles keep their method and do not use it. */
 static mix_tensor *quantile(const mix_operands *o, mix_tensor *x) {
-  return quantile_of(o, x, json_object_get(o->values, "q"), 1, "linear");
+  return quantile_given(o, x, 1, "linear");
 }
 static mix_tensor *percentile(const mix_operands *o, mix_tensor *x) {
   const char *method = mix_operand_text(o, "method");
-  return method ? quantile_of(o, x, json_object_get(o->values, "q"), 0.01, method) : NULL;
+  return method ? quantile_given(o, x, 0.01, method) : NULL;
 }
 static mix_tensor *median(const mix_operands *o, mix_tensor *x) {
   return quantile_of(o, x, NULL, 1, "linear");

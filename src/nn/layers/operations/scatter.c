@@ -4,6 +4,7 @@
 #include "nn/layers/spatial/spatial.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
+#include "tensor/shape.h"
 #include "tensor/convert.h"
 #include <math.h>
 #include <mixtape/scan.h>
@@ -82,6 +83,8 @@ static mix_tensor *scatter(const mix_operands *o, mix_tensor *indices) {
   const int64_t depth = depth_of(o, indices, shape);
   int64_t rows;
   if (depth < 0 || mix_failed()) return NULL;
+  if (mix_shape_checked_size(shape) < 0)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "shape", "sizes of 0 or more");
   as_rows(shape, depth, &rows);
   if (mix_shape_size(mix_tensor_shape(values)) < 0 || mix_shape_size(mix_tensor_shape(indices)) < 0)
     return mix_open_result(values, shape); /* of shapes alone */
@@ -213,6 +216,10 @@ static mix_tensor *segment_combine(const mix_operands *o, mix_tensor *x, combine
   if (!ids) return NULL;
   if (!shape.rank || mix_operand_rank(ids) != 1)
     return mix_operation_fail(o, MIX_VALUE_ERROR, "expected data with an axis, and one id for each row");
+  if (mix_operand_size(x, 0) >= 0 && mix_operand_size(ids, 0) >= 0 &&
+      mix_operand_size(x, 0) != mix_operand_size(ids, 0))
+    return mix_operation_fail(o, MIX_VALUE_ERROR, "%lld rows and %lld ids", (long long)mix_operand_size(x, 0),
+                              (long long)mix_operand_size(ids, 0));
   shape.dims[0] = count;
   if (mix_operand_size(x, 0) < 1 || mix_operand_size(ids, 0) < 1) /* of shapes alone, or nothing */
     return mix_operand_size(x, 0) < 0 ? mix_open_result(x, shape)

@@ -16,6 +16,9 @@ static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(
 
 /* ---- transforms ---- */
 
+enum { MOST_POINTS = 1 << 24 };
+static const char length_expected[] = "a length from 1 to 2^24, of an axis of known size";
+
 /* Real and imaginary parts, of one shape and dtype. */
 static bool parts_of(const mix_operands *o, mix_tensor **parts) {
   mix_list *list = mix_operand_listed(o, "x");
@@ -67,7 +70,8 @@ static mix_list *ifft2(const mix_operands *o, mix_tensor *x) { return transform_
 
 /* The first half of the spectrum of real numbers. */
 static mix_list *half_spectrum(const mix_operands *o, mix_tensor *x, int64_t size) {
-  if (size < 1) return mix_operand_refused(o, MIX_VALUE_ERROR, "fft_length", "a positive length");
+  if (size < 1 || size > MOST_POINTS || !mix_operand_rank(x) || mix_operand_size(x, last_of(x)) < 0)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "fft_length", length_expected);
   x = fitted(x, size);
   mix_list *list = x ? transformed(o, (mix_tensor *[]){x, mix_zeros_like(x)}, last_of(x), false) : NULL;
   mix_tensor *half[2];
@@ -101,9 +105,8 @@ static mix_tensor *whole_spectrum(mix_tensor *x, int64_t size, bool imaginary) {
 }
 static mix_tensor *from_half_spectrum(const mix_operands *o, mix_tensor *const *parts, int64_t size) {
   const int last = last_of(parts[0]);
-  if (mix_failed() || size < 1 || mix_operand_size(parts[0], last) < 1)
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "fft_length",
-                               "a positive length of an axis of known size");
+  if (mix_failed() || size < 1 || size > MOST_POINTS || mix_operand_size(parts[0], last) < 1)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "fft_length", length_expected);
   mix_tensor *whole[] = {whole_spectrum(parts[0], size, false), whole_spectrum(parts[1], size, true)};
   mix_list *list = mix_failed() ? NULL : transformed(o, whole, last, true);
   return list ? mix_list_get(list, 0) : NULL;
@@ -126,9 +129,8 @@ static mix_tensor *part_places(int64_t count, int64_t size, int64_t stride) {
 static mix_tensor *parts_along_last(const mix_operands *o, mix_tensor *x, int64_t size, int64_t stride) {
   const int axis = last_of(x);
   const int64_t all = axis < 0 ? -1 : mix_operand_size(x, axis);
-  if (mix_failed() || size < 1 || stride < 1 || stride > 1 << 24 || all < 0)
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "sequence_length",
-                               "positive lengths, of an axis of known size");
+  if (mix_failed() || size < 1 || size > MOST_POINTS || stride < 1 || stride > MOST_POINTS || all < 0)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "sequence_length", length_expected);
   return mix_gather(x, part_places(all < size ? 0 : (all - size) / stride + 1, size, stride), axis);
 }
 static mix_tensor *extract_sequences(const mix_operands *o, mix_tensor *x) {
@@ -174,7 +176,8 @@ static bool read_frames(const mix_operands *o, frames *f) {
 static mix_list *stft(const mix_operands *o, mix_tensor *x) {
   frames f;
   const int axis = last_of(x);
-  if (!read_frames(o, &f) || axis < 0) return NULL;
+  if (!read_frames(o, &f)) return NULL;
+  if (axis < 0) return mix_operation_fail(o, MIX_VALUE_ERROR, "its operand is a scalar; expected an axis");
   const int64_t all = mix_operand_size(x, axis), half = f.length / 2;
   if (f.centered && half && all > half) { /* between its mirror images */
     mix_tensor *pieces[] = {mix_flipped(mix_layer_range(x, axis, 1, half, 1), axis), x,
@@ -221,7 +224,7 @@ static mix_tensor *istft(const mix_operands *o, mix_tensor *x) {
   const int64_t length = mix_operand_json(o, "length") ? mix_operand_integer(o, "length")
                                                        : all - (f.centered ? begin + f.length / 2 : 0);
   if (mix_failed()) return NULL;
-  if (length < 0 || begin + length > all)
+  if (length < 0 || length > all - begin)
     return length < 0 ? mix_operand_refused(o, MIX_VALUE_ERROR, "length", "a length inside the sequence")
                       : mix_layer_range(y, rank - 2, begin, all - begin, 1);
   return mix_layer_range(y, rank - 2, begin, length, 1);

@@ -152,7 +152,8 @@ static mix_tensor *map_coordinates(const mix_operands *o, mix_tensor *x) {
   const mix_shape s = mix_tensor_shape(x);
   const char *known = "constant nearest mirror reflect wrap";
   if (order < 0 || order > 1) return mix_operand_refused(o, MIX_UNSUPPORTED, "order", "0 or 1");
-  if (!strstr(known, mode)) return mix_operand_refused(o, MIX_VALUE_ERROR, "fill_mode", known);
+  if (mix_parameter_place(known, mode) < 0)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "fill_mode", known);
   if (mix_operand_rank(coordinates) < 2 || mix_operand_size(coordinates, 0) != s.rank || s.rank > MOST_AXES)
     return mix_operand_refused(o, MIX_VALUE_ERROR, "coordinates",
                                "a row for each axis of the inputs, at most 6");
@@ -200,9 +201,9 @@ static mix_tensor *cubic(mix_tensor *x) {
 }
 /* The weight of a distance; NULL without an error: the method is not known. */
 static mix_tensor *weight_of(const char *method, mix_tensor *x) {
-  if (strstr("linear bilinear trilinear triangle", method))
+  if (mix_parameter_place("linear bilinear trilinear triangle", method) >= 0)
     return mix_maximum(number(x, 0), mix_subtract(number(x, 1), x));
-  if (strstr("cubic bicubic tricubic", method)) return cubic(x);
+  if (mix_parameter_place("cubic bicubic tricubic", method) >= 0) return cubic(x);
   return !strcmp(method, "lanczos3") ? lanczos(x, 3) : !strcmp(method, "lanczos5") ? lanczos(x, 5) : NULL;
 }
 
