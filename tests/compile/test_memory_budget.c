@@ -4,6 +4,8 @@
 /* Holds docs/NUMERICS.md: The same bits again. */
 #include "compile/budget_models.h"
 
+#include "base/alloc.h"
+
 static void in_each_policy(const task *t) {
   for (int p = 0; p < POLICIES; p++) assert_true(same_bits_at_all_budgets(t, policies[p], 0) > 0);
 }
@@ -106,10 +108,48 @@ static void what_is_repeated_is_logged(void **state) {
   free(other.numbers);
 }
 
+/* Whichever allocation of the planning fails, the call fails and the next one plans. */
+static void failed_allocations(void **state) {
+  (void)state;
+  const task t = {.build = rematerialized, .rows = 64};
+  int64_t labels[64] = {1, 2, 3};
+  int failures = 0;
+  MIX_SCOPE {
+    mix_plan_report plain, fitting;
+    mix_set_global_policy("mixed_bfloat16");
+    mix_model *model = t.build();
+    mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                      .optimizer = mix_optimizer_from_name("sgd"));
+    mix_tensor *x = numbers_of(&t), *y = mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(64));
+    mix_model_train_on_batch(model, x, y);
+    mix_function_report(mix_model_train_function(model), &plain, sizeof plain);
+    mix_set_memory_budget(plain.peak_bytes - plain.arena_bytes / 4);
+    for (int k = 0; mix_error() == MIX_OK; k += 1 + k / 8) {
+      assert_in_range(k, 0, 10000000);
+      mix_inject_allocation_failure(k);
+      mix_model_train_on_batch(model, x, y);
+      mix_inject_allocation_failure(-1);
+      if (mix_error() == MIX_OK) break;
+      assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+      mix_error_clear();
+      failures++;
+    }
+    mix_function_report(mix_model_train_function(model), &fitting, sizeof fitting);
+    assert_int_equal(mix_error(), MIX_OK);
+    assert_true(fitting.recomputed_nodes > 0 && fitting.peak_bytes < plain.peak_bytes);
+  }
+  assert_true(failures > 50);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(the_guides_model),       TEST(a_resnet),
-                                     TEST(a_transformer),          TEST(an_lstm),
-                                     TEST(a_rematerialized_model), TEST(what_is_repeated_is_logged),
-                                     TEST(random_models),          TEST(other_budgets_have_other_plans)};
+  const struct CMUnitTest tests[] = {TEST(the_guides_model),
+                                     TEST(a_resnet),
+                                     TEST(a_transformer),
+                                     TEST(an_lstm),
+                                     TEST(a_rematerialized_model),
+                                     TEST(what_is_repeated_is_logged),
+                                     TEST(failed_allocations),
+                                     TEST(random_models),
+                                     TEST(other_budgets_have_other_plans)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
