@@ -193,7 +193,7 @@ enum { LAYERS = 6, WIDE = 32, LONG = 32 };
 static mix_model *stack(void) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(LONG, WIDE)), *x = inputs;
   for (int i = 0; i < LAYERS; i++) {
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "block_%d", i);
     mix_tensor *inside = mix_input(.shape = MIX_SHAPE(LONG, WIDE));
     x = mix_call(mix_model_layer(mix_model_new(inside, block(inside, WIDE, HEADS), .name = name)), x);
