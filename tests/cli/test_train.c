@@ -428,6 +428,56 @@ static void weights_that_do_not_fit_are_named(void **state) {
   assert_code(run_program(TRAIN("bytes.npz"), "--init-weights", in_folder("untested.npz")), 1);
 }
 
+/* ---- the state of the optimizer ---- */
+
+/* Has the checkpoint at `path`, of Adam with two slots, such slots, and a variable of that name? */
+static void assert_state(const char *path, bool narrow, const char *other) {
+  MIX_SCOPE {
+    char names[4096] = "";
+    mix_npz *npz = mix_npz_open(in_folder(path));
+    mix_tensor *bytes = mix_npz_require(npz, "optimizer/names");
+    const int64_t length = mix_shape_size(mix_tensor_shape(bytes));
+    assert_true(length > 0 && length < (int64_t)sizeof names);
+    assert_int_equal(mix_tensor_read(bytes, MIX_UINT8, names, length), MIX_OK);
+    assert_non_null(strstr(names, "v/dense_1/kernel"));
+    if (other) assert_has(names, other);
+    assert_int_equal(mix_npz_get(npz, "optimizer/2@bfloat16") != NULL, narrow);
+    mix_error_clear();
+  }
+}
+
+static void the_option_optimizer_state_reaches_the_optimizer(void **state) {
+  (void)state;
+  static const char *const states[][3] = {{"float32", "mixed_bfloat16", NULL},
+                                          {"bfloat16", "mixed_float16", NULL},
+                                          {"bfloat16-stochastic", "mixed_float16", "state_seed"},
+                                          {"bfloat16-kahan", "bfloat16", "dense_1/kernel/compensation"}};
+  static const char *const loops[] = {"fit", "custom"};
+  for (int l = 0; l < 2; l++)
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+      char folder[64], path[96];
+      snprintf(folder, sizeof folder, "%s_%s", loops[l], states[i][0]);
+      snprintf(path, sizeof path, "%s/checkpoint-2.npz", folder);
+      assert_code(run_program(TRAIN("untested.npz"), "--loop", loops[l], "--steps", "2", "--optimizer",
+                              "adam", "--policy", states[i][1], "--optimizer-state", states[i][0],
+                              "--checkpoint", in_folder(folder), "--verbose", "0"),
+                  0);
+      assert_state(path, i > 0, states[i][2]);
+    }
+  /* of a model's file, with its optimizer */
+  assert_code(run_program(TRAIN("untested.npz"), "--steps", "2", "--optimizer", "adam", "--policy",
+                          "mixed_bfloat16", "--save", in_folder("adam.keras"), "--verbose", "0"),
+              0);
+  assert_code(run_program("train", "--model", in_folder("adam.keras"), "--data", in_folder("untested.npz"),
+                          "--steps", "2", "--optimizer-state", "bfloat16-stochastic", "--checkpoint",
+                          in_folder("of_file"), "--verbose", "0"),
+              0);
+  assert_state("of_file/checkpoint-2.npz", true, "state_seed");
+  assert_code(run_program(TRAIN("untested.npz"), "--optimizer-state", "bfloat16-kahan"), 1);
+  assert_has(program_err, "there are none; use the policy bfloat16");
+  assert_code(run_program(TRAIN("untested.npz"), "--optimizer-state", "float16"), 2);
+}
+
 static void class_weights_change_the_loss(void **state) {
   (void)state;
   json_t *plain =
@@ -522,6 +572,7 @@ int main(void) {
       cmocka_unit_test(damaged_archives_end_with_1),
       cmocka_unit_test(saved_weights_are_read_again),
       cmocka_unit_test(weights_that_do_not_fit_are_named),
+      cmocka_unit_test(the_option_optimizer_state_reaches_the_optimizer),
       cmocka_unit_test(class_weights_change_the_loss),
       cmocka_unit_test(the_same_seed_and_threads_give_the_same_bits),
       cmocka_unit_test(jit_compile_stays_near),
