@@ -44,7 +44,7 @@ typedef struct mix_schedule mix_schedule;
   const mix_semantics *semantics; /* NULL: the default of the process */                                     \
   /* How slots are kept, and weights in bfloat16: see MIX_STATE below. NULL: "float32" */                    \
   const char *state;                                                                                         \
-  uint64_t state_seed; /* of "bfloat16-stochastic"; 0: from the global seed */
+  uint64_t state_seed; /* of "bfloat16-stochastic"; 0: from the global seed, in a fit that of rank 0 */
 
 /* MIX_STATE. "float32": each slot has the dtype of its variable, as in Keras. The others keep the slots of
  * float32 and bfloat16 variables in bfloat16, at half of float32's memory, compute the update in float32, and

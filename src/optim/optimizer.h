@@ -261,6 +261,8 @@ bool mix_optimizer_choose_rounding(mix_optimizer *optimizer);
 bool mix_optimizer_set_state(mix_optimizer *optimizer, const char *state, uint64_t seed);
 /* Can these variables have that state? */
 bool mix_optimizer_check_state(const mix_optimizer *optimizer, mix_list *variables);
+/* The seed of stochastic rounding, which the state will have; NULL: it draws nothing, or an error. */
+mix_variable *mix_optimizer_make_seed(mix_optimizer *optimizer);
 /* Adds to the state what the rounding needs. */
 bool mix_optimizer_add_rounding(mix_optimizer *optimizer);
 /* False, with a TypeError of `call`, unless these are a list of variables. */

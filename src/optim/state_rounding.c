@@ -94,13 +94,15 @@ static bool add_compensations(mix_optimizer *optimizer) {
   return optimizer->compensations != NULL;
 }
 
+mix_variable *mix_optimizer_make_seed(mix_optimizer *optimizer) {
+  if (optimizer->rounding != MIX_STATE_STOCHASTIC || optimizer->state_seed) return optimizer->state_seed;
+  const uint64_t given = optimizer->options.common.state_seed;
+  const int64_t seed = (int64_t)(given ? given : mix_next_seed());
+  return optimizer->state_seed = mix_optimizer_variable("state_seed", given_seed, &seed);
+}
+
 bool mix_optimizer_add_rounding(mix_optimizer *optimizer) {
   if (optimizer->rounding == MIX_STATE_KAHAN) return add_compensations(optimizer);
   if (optimizer->rounding != MIX_STATE_STOCHASTIC) return true;
-  if (!optimizer->state_seed) {
-    const uint64_t given = optimizer->options.common.state_seed;
-    const int64_t seed = (int64_t)(given ? given : mix_next_seed());
-    optimizer->state_seed = mix_optimizer_variable("state_seed", given_seed, &seed);
-  }
-  return add(optimizer, optimizer->state_seed);
+  return add(optimizer, mix_optimizer_make_seed(optimizer));
 }

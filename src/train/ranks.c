@@ -138,8 +138,11 @@ bool mix_ranks_share_values(const char *call, mix_model *model, mix_optimizer *o
       mix_variable *variable = mix_list_get(all[l], i);
       if (!variable->share) mix_list_append(whole, variable);
     }
-  return !mix_failed() && mix_broadcast_variables(whole) == MIX_OK &&
-         mix_shards_share_state(mix_optimizer_plain(optimizer));
+  /* The first step makes the state, from a seed that is each rank's own. */
+  mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  mix_variable *seed = plain->built ? NULL : mix_optimizer_make_seed(plain);
+  if (seed) mix_list_append(whole, seed);
+  return !mix_failed() && mix_broadcast_variables(whole) == MIX_OK && mix_shards_share_state(plain);
 }
 
 bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {

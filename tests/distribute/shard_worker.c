@@ -2,6 +2,7 @@
  *
  *   equal             weights and state, over optimizers, policies, clipping, averages and accumulation
  *   eager             the same in steps outside of functions
+ *   seeds             state in bfloat16 of ranks with different seeds
  *   memory            each rank holds at most 0.6 of the slots of two ranks
  *   budget            the same under a memory budget
  *   checkpoint DIR    runs that go on with the other form of the state
@@ -275,6 +276,23 @@ static int all_equal(void) {
     MIX_SCOPE { code = equal_of(&settings[i]); }
     if (code) return code;
   }
+  return 0;
+}
+
+/* Ranks of different seeds round alike. */
+static int seeds(void) {
+  for (int divided = 0; divided < 2; divided++)
+    MIX_SCOPE {
+      static const setting s = {"stochastic", stochastic, "bfloat16"};
+      mix_model *model = new_model(&s);
+      mix_set_seed(SEED + 1 + (uint64_t)rank);
+      CHECK(shard(divided) && fit(model, EPOCHS, 0, NULL) && gather(model), s.name);
+      CHECK(read_values(model, &expected), s.name);
+      mix_tensor *own = mix_tensor_from(expected.values, MIX_FLOAT64, MIX_SHAPE(expected.count));
+      found.count = expected.count;
+      CHECK(mix_tensor_read(mix_broadcast(own, 0), MIX_FLOAT64, found.values, found.count) == MIX_OK, s.name);
+      CHECK(equal(&expected, &found), s.name);
+    }
   return 0;
 }
 
@@ -557,6 +575,7 @@ int shard_task(int argc, char **argv) {
   const char *task = argc > 0 ? argv[0] : "";
   if (!strcmp(task, "equal")) return all_equal();
   if (!strcmp(task, "eager")) return own_loop(false) || own_loop(true);
+  if (!strcmp(task, "seeds")) return seeds();
   if (!strcmp(task, "memory")) return memory();
   if (!strcmp(task, "budget")) return budget();
   if (!strcmp(task, "checkpoint") && argc == 2) return checkpoint(argv[1]);

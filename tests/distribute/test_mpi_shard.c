@@ -9,6 +9,7 @@ static void check_task(int ranks, const char *task) {
 
 static void check_equal(int ranks) { check_task(ranks, "equal"); }
 static void check_eager(int ranks) { check_task(ranks, "eager"); }
+static void check_seeds(int ranks) { check_task(ranks, "seeds"); }
 static void check_memory(int ranks) { check_task(ranks, "memory"); }
 static void check_budget(int ranks) { check_task(ranks, "budget"); }
 static void check_changed(int ranks) { check_task(ranks, "changed"); }
@@ -29,6 +30,7 @@ static void check_other_ranks(int ranks) {
 #define TESTS(X)                                                                                             \
   X(equal)                                                                                                   \
   X(eager)                                                                                                   \
+  X(seeds)                                                                                                   \
   X(memory)                                                                                                  \
   X(budget)                                                                                                  \
   X(changed)                                                                                                 \
