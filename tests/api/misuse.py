@@ -147,6 +147,9 @@ PLAIN = {
     "mix_cast_saturating": {"dtype": "MIX_FLOAT8_E4M3FN"},
     "mix_quantize_dequantize": {"scale": "a_scalar()", "dtype": "MIX_FLOAT8_E4M3FN"},
     "mix_matmul_integer": dict.fromkeys("ab", "mix_cast(a_tensor(), MIX_INT8)"),
+    **{f"mix_{call}": dict.fromkeys("ab", "mix_cast(a_tensor(), MIX_INT32)")
+       for call in ("bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right")},
+    "mix_take_along_axis": {"indices": "mix_fill(MIX_SHAPE(3, 3), 1, MIX_INT64)"},
     "mix_pack_int4": {"values": "mix_cast(a_tensor(), MIX_INT8)"},
     "mix_unpack_int4": {"packed": "mix_cast(a_tensor(), MIX_INT8)", "size": "6"},
     **{call: {"stored": "mix_cast(a_tensor(), MIX_INT8)", "scale": "a_row()", "zero": "NULL"}
