@@ -37,13 +37,12 @@ static bool read_sizes(const mix_operands *o, const char *name, int64_t *sizes) 
 /* ---- sizes ---- */
 
 static mix_tensor *resize(const mix_operands *o, mix_tensor *x) {
-  static const char known[] = "nearest bilinear bicubic lanczos3 lanczos5 ";
-  const char *method = mix_operand_text(o, "interpolation"), *found = method ? strstr(known, method) : NULL;
+  const char *method = mix_operand_text(o, "interpolation");
   const bool crop = mix_operand_flag(o, "crop_to_aspect_ratio"),
              pad = mix_operand_flag(o, "pad_to_aspect_ratio");
   int64_t size[2];
-  if (!read_sizes(o, "size", size)) return NULL;
-  if (!found || found[strlen(method)] != ' ' || (crop && pad))
+  if (!method || !read_sizes(o, "size", size)) return NULL;
+  if (mix_parameter_place("nearest bilinear bicubic lanczos3 lanczos5", method) < 0 || (crop && pad))
     return mix_operand_refused(o, MIX_VALUE_ERROR, "interpolation",
                                "nearest, bilinear, bicubic, lanczos3 or lanczos5, and to crop or to pad");
   mix_tensor *images = batch_of(o, x);
