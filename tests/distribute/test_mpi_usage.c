@@ -155,8 +155,8 @@ static void check_shard(int ranks) {
 }
 
 #define TESTS(X)                                                                                             \
-  X(shard) X(usage) X(long_message) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin)              \
-  X(srun_without_mpi)
+  X(shard)                                                                                                   \
+  X(usage) X(long_message) X(usage_of_all) X(options) X(alone) X(missing) X(no_plugin) X(srun_without_mpi)
 TESTS(CASES)
 
 /* test_mpi_usage [FILTER]: of the names of tests. By day jobs of two ranks, by night those of three. */
