@@ -8,7 +8,6 @@
 #include "ops/with_number.h"
 #include <math.h>
 #include <mixtape/convolution.h>
-#include <string.h>
 
 static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(x, value); }
 static mix_tensor *clipped(mix_tensor *x) { return mix_clip_between(x, 0, 1); }
