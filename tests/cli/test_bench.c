@@ -91,7 +91,7 @@ static void dispatch_update_and_start(void **state) {
   assert_true(number(row, "best_bytes_per_second") >= number(row, "bytes_per_second"));
   json_decref(object);
   object = bench("optimizers"), row = json_object_get(json_object_get(object, "optimizers"), "rows");
-  assert_int_equal(json_array_size(row), 14);
+  assert_int_equal(json_array_size(row), 17);
   for (size_t i = 0; i < json_array_size(row); i++) {
     json_t *rule = json_array_get(row, i);
     assert_true(number(rule, "best_bytes_per_second") >= number(rule, "bytes_per_second"));
