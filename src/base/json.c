@@ -250,6 +250,8 @@ bool mix_json_is_class(const json_t *json, const char *class_name) {
 const char *mix_json_kind(const json_t *json) {
   static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
                                       "a real number", "true",     "false",    "null"};
+  double special;
+  if (mix_json_special(json, &special)) return "a number that is not finite";
   return json ? kinds[json_typeof(json)] : "missing";
 }
 
@@ -267,8 +269,9 @@ static json_t *member(const json_t *object, const char *key) {
 
 const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value) {
   json_t *value = member(object, key);
+  double special;
   if (!value) return default_value;
-  if (json_is_string(value)) return json_string_value(value);
+  if (json_is_string(value) && !mix_json_special(value, &special)) return json_string_value(value);
   return mix_fail_type("config: \"%s\" is %s; expected a string", key, mix_json_kind(value));
 }
 

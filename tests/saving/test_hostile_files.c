@@ -233,7 +233,8 @@ static void python_code(void **state) {
 
 static void numbers_that_are_none(void **state) {
   (void)state;
-  expect_config_refused("\"units\": 3", "\"units\": NaN", MIX_VALUE_ERROR, "not valid JSON");
+  expect_config_refused("\"units\": 3", "\"units\": NaN", MIX_TYPE_ERROR,
+                        "\"units\" is a number that is not finite; expected an integer");
   expect_config_refused("\"units\": 3", "\"units\": -3", MIX_VALUE_ERROR, "units");
   expect_config_refused("\"units\": 3", "\"units\": 3e400", MIX_VALUE_ERROR, "not valid JSON");
   expect_config_refused("\"units\": 3", "\"units\": 4611686018427387904", MIX_VALUE_ERROR, "");
