@@ -12,7 +12,8 @@
 #include "backend/cpu/gemm/integer/integer.h"
 #include "base/alloc.h"
 
-extern const mix_integer_engine mix_integer_emulated_tiles; /* support/integer_tiles_avx2.c */
+/* support/integer_tiles_avx2.c, which other architectures do not have. */
+extern const mix_integer_engine mix_integer_emulated_tiles __attribute__((weak));
 
 static uint64_t drawn;
 static int8_t draw(void) {
