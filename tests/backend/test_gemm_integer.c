@@ -12,8 +12,7 @@
 #include "backend/cpu/gemm/integer/integer.h"
 #include "base/alloc.h"
 
-/* support/integer_tiles_avx2.c, which other architectures do not have. */
-extern const mix_integer_engine mix_integer_emulated_tiles __attribute__((weak));
+extern const mix_integer_engine mix_integer_emulated_tiles; /* support/integer_tiles_avx2.c */
 
 static uint64_t drawn;
 static int8_t draw(void) {
