@@ -17,16 +17,18 @@ typedef struct mix_axes {
   int axis[MIX_MAX_RANK];
 } mix_axes;
 #ifndef __cplusplus
-#define MIX_AXES(...)                                                                                       \
+#define MIX_AXES(...)                                                                                        \
   ((mix_axes){.count = (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), .axis = {__VA_ARGS__}})
 #define MIX_ALL_AXES ((mix_axes){.count = 0})
 #endif
 
 /* ---- element-wise, one operand: floating dtypes; negative, abs, sign and square also take integers ---- */
+/* clang-format off */
 #define MIX_UNARY_OPS(X)                                                                                    \
   X(negative) X(abs) X(sign) X(floor) X(ceil) X(round) /* half to even */ X(sqrt) X(rsqrt)                  \
   X(square) X(reciprocal) X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tanh) X(sigmoid)                  \
   X(erf) X(erfc) X(relu) X(relu6) X(elu) X(selu) X(softplus) X(softsign)
+/* clang-format on */
 #define MIX_DECLARE_UNARY(name) MIX_API mix_tensor *mix_##name(mix_tensor *x);
 MIX_UNARY_OPS(MIX_DECLARE_UNARY)
 #undef MIX_DECLARE_UNARY
@@ -40,9 +42,11 @@ MIX_API mix_tensor *mix_is_nan(mix_tensor *x);
 MIX_API mix_tensor *mix_logical_not(mix_tensor *x);
 
 /* ---- element-wise, two operands of one dtype ---- */
+/* clang-format off */
 #define MIX_BINARY_OPS(X)                                                                                   \
   X(add) X(subtract) X(multiply) X(divide) /* floating */ X(floor_divide) X(floor_mod) X(power)             \
   X(maximum) X(minimum) X(squared_difference)
+/* clang-format on */
 /* bool result */
 #define MIX_COMPARE_OPS(X) X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)
 #define MIX_LOGICAL_OPS(X) X(logical_and) X(logical_or) /* bool operands and result */

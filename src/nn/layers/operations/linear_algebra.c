@@ -23,7 +23,7 @@ static mix_tensor *units(int64_t steps, int64_t n, mix_dtype dtype) {
 }
 
 /* (..., rows, columns) transposed. */
-static mix_tensor *turned(mix_tensor *x) {
+static mix_tensor *transposed(mix_tensor *x) {
   const int rank = rank_of(x);
   mix_axes order = {.count = rank};
   for (int i = 0; i < rank; i++) order.axis[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
@@ -198,7 +198,8 @@ static mix_tensor *solve_triangle(mix_tensor *a, mix_tensor *b, bool lower) {
   const int rank = rank_of(a);
   const int64_t n = mix_operand_size(a, rank - 1);
   const mix_dtype dtype = mix_tensor_dtype(a);
-  mix_tensor *after = behind(n, dtype), *kept = mix_add(units(n, n, dtype), lower ? turned(after) : after);
+  mix_tensor *after = behind(n, dtype),
+             *kept = mix_add(units(n, n, dtype), lower ? transposed(after) : after);
   mix_list *carry = b ? mix_list_of(mix_zeros_like(b)) : NULL;
   mix_tensor *rows = mix_axis_moved(mix_multiply(a, kept), rank - 2, 0),
              *right = mix_axis_moved(b, rank - 2, 0);
@@ -240,10 +241,10 @@ static mix_tensor *lower_factor(const mix_operands *o, mix_tensor *x) {
   const int rank = rank_of(x);
   const int64_t n = mix_operand_size(x, rank - 1);
   const mix_dtype dtype = mix_tensor_dtype(x);
-  mix_tensor *after = behind(n, dtype), *below = mix_multiply(mix_stop_gradient(x), turned(after));
+  mix_tensor *after = behind(n, dtype), *below = mix_multiply(mix_stop_gradient(x), transposed(after));
   mix_tensor *main = mix_multiply(mix_stop_gradient(x), units(n, n, dtype));
-  mix_tensor *value = mix_add(mix_add(below, turned(below)), main),
-             *mean = mix_times(mix_add(x, turned(x)), 0.5);
+  mix_tensor *value = mix_add(mix_add(below, transposed(below)), main),
+             *mean = mix_times(mix_add(x, transposed(x)), 0.5);
   mix_tensor *symmetric = mix_surrogate_gradient(value, mean);
   if (!symmetric || !run(&l, factor, NULL, mix_list_of(symmetric), mix_list_of(units(n, n, dtype), after)))
     return NULL;
@@ -253,7 +254,7 @@ static mix_tensor *lower_factor(const mix_operands *o, mix_tensor *x) {
 static mix_tensor *cholesky(const mix_operands *o, mix_tensor *x) {
   const bool upper = mix_operand_flag(o, "upper");
   mix_tensor *lower = lower_factor(o, x);
-  return upper && lower ? turned(lower) : lower;
+  return upper && lower ? transposed(lower) : lower;
 }
 static mix_tensor *cholesky_inverse(const mix_operands *o, mix_tensor *x) {
   const bool upper = mix_operand_flag(o, "upper");
