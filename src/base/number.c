@@ -42,7 +42,7 @@ bool mix_bytes_read(const char *text, size_t *bytes) {
   } units[] = {{"", 1},      {"B", 1},         {"KB", 1e3},      {"MB", 1e6},      {"GB", 1e9},
                {"TB", 1e12}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 0x1p40}};
   char *end;
-  if (*text < '0' || *text > '9') return false;
+  if (*text < '0' || *text > '9' || text[1] == 'x' || text[1] == 'X') return false;
   const double amount = mix_number_read(text, &end);
   while (*end == ' ') end++;
   for (size_t u = 0; u < sizeof units / sizeof *units; u++) {

@@ -88,6 +88,7 @@ static void amounts_of_bytes(void **state) {
                {"", 0},
                {"GiB", 0},
                {"1gib", 0},
+               {"0x10", 0},
                {"1Gi", 0},
                {"1 GiB ", 0},
                {"1KiBs", 0},

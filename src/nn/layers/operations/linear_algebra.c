@@ -7,6 +7,7 @@
 #include "ops/table.h"
 #include "ops/with_number.h"
 #include <mixtape/scan.h>
+#include <string.h>
 
 static int rank_of(const mix_tensor *x) { return mix_operand_rank(x); }
 static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(x, value); }
@@ -295,6 +296,9 @@ static mix_list *qr(const mix_operands *o, mix_tensor *x) {
   loop l;
   const char *mode = mix_operand_text(o, "mode");
   if (!mode || !are_matrices(o, x, false)) return NULL;
+  const bool complete = !strcmp(mode, "complete");
+  if (!complete && strcmp(mode, "reduced"))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "mode", "\"reduced\" or \"complete\"");
   const int rank = rank_of(x);
   const int64_t rows = mix_operand_size(x, rank - 2), columns = mix_operand_size(x, rank - 1),
                 steps = rows < columns ? rows : columns;
@@ -309,7 +313,7 @@ static mix_list *qr(const mix_operands *o, mix_tensor *x) {
   mix_tensor *place = mix_range(0, (double)columns, 1, MIX_INT64),
              *row = mix_reshape(mix_range(0, (double)rows, 1, MIX_INT64), MIX_SHAPE(rows, 1));
   r = mix_select(mix_greater_equal(place, row), r, number(r, 0));
-  if (*mode != 'c') {
+  if (!complete) {
     q = mix_layer_range(q, rank - 1, 0, steps, 1);
     r = mix_layer_range(r, rank - 2, 0, steps, 1);
   }

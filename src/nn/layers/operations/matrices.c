@@ -165,6 +165,7 @@ static mix_tensor *tensordot(const mix_operands *o, mix_tensor *x) {
       good = mix_json_integer_within(json_is_array(list) ? json_array_get(list, (size_t)i) : list, -rank,
                                      rank - 1, &axis);
       chosen[side][i] = (int)(axis < 0 ? axis + rank : axis);
+      for (int k = 0; k < i; k++) good = good && chosen[side][k] != chosen[side][i];
     }
     count = size;
   }

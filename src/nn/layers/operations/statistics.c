@@ -125,12 +125,14 @@ static mix_tensor *trapezoid(const mix_operands *o, mix_tensor *y) {
   if (!mix_operand_json(o, "x"))
     return mix_reduce_sum(mix_times(heights, mix_operand_number(o, "dx")), MIX_AXES(axis), false);
   mix_tensor *x = mix_operand_like(o, "x", y);
-  if (!x || !mix_operand_rank(x))
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "x", "places along the axis");
-  const int along = mix_operand_rank(x) == 1 ? 0 : axis;
+  const int rank = mix_operand_rank(y);
+  const bool line = x && mix_operand_rank(x) == 1;
+  if (!x || (!line && mix_operand_rank(x) != rank))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "x",
+                               "places along the axis, for all or each of its lines");
+  const int along = line ? 0 : axis;
   mix_tensor *steps = mix_subtract(without_end(x, along, true), without_end(x, along, false));
-  for (int i = axis + 1; along == 0 && axis && i < mix_operand_rank(y); i++)
-    steps = mix_expand_dims(steps, -1);
+  for (int i = axis + 1; line && i < rank; i++) steps = mix_expand_dims(steps, -1);
   return mix_reduce_sum(mix_multiply(heights, steps), MIX_AXES(axis), false);
 }
 
