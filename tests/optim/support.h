@@ -87,6 +87,17 @@ static inline void run_captured(captured_update *update, mix_list *gradients) {
   mix_function_call(update->function, gradients);
 }
 
+/* The lines of a plan's text that name a part, but not those about memory. */
+static inline int lines_with(const char *text, const char *part) {
+  int count = 0;
+  for (const char *line = text; line;) {
+    const char *end = strchr(line, '\n'), *found = strstr(line, part);
+    count += found && (!end || found < end) && strncmp(line, "memory", 6) && strncmp(line, "  alive", 7);
+    line = end ? end + 1 : NULL;
+  }
+  return count;
+}
+
 /* Each test runs in a scope of its own. It must leave no error pending; the default semantics are
  * restored. */
 static inline int setup(void **state) { return *state = mix_scope_begin(), 0; }

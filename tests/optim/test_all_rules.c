@@ -75,16 +75,6 @@ static bool same_bits(const state *a, const state *b) {
   return a->count == b->count && memcmp(a->values, b->values, sizeof *a->values * (size_t)a->count) == 0;
 }
 
-static int lines_with(const char *text, const char *part) {
-  int count = 0;
-  for (const char *line = text; line;) {
-    const char *end = strchr(line, '\n'), *found = strstr(line, part);
-    count += found && (!end || found < end) && strncmp(line, "memory", 6) && strncmp(line, "  alive", 7);
-    line = end ? end + 1 : NULL;
-  }
-  return count;
-}
-
 /* One step for each variable reads and writes everything that the rule uses. The rest is bookkeeping of
  * scalars. */
 static void an_update_is_one_pass(void **unused) {

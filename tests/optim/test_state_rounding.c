@@ -173,16 +173,6 @@ static void rules_round_once(void **unused) {
 
 /* ---- one pass, threads, skipped steps ---- */
 
-static int lines_with(const char *text, const char *part) {
-  int count = 0;
-  for (const char *line = text; line;) {
-    const char *end = strchr(line, '\n'), *found = strstr(line, part);
-    count += found && (!end || found < end) && strncmp(line, "memory", 6) && strncmp(line, "  alive", 7);
-    line = end ? end + 1 : NULL;
-  }
-  return count;
-}
-
 /* The rounding is part of the program that updates a variable. */
 static void an_update_is_one_pass(void **unused) {
   (void)unused;
