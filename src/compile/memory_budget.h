@@ -27,7 +27,7 @@ bool mix_order_as_planned(mix_compiled *compiled);
  * as few as was found. Sets recomputed_nodes and recomputed_bytes of the report. The bits are the same.
  * `visits` bounds the search, which uses them up. False with the error recorded. */
 bool mix_plan_repeats(mix_compiled *compiled, size_t target, uint64_t *visits);
-/* repeat_steps.c: plans the graph as it is now, and forgets the plan before. False with the error recorded. */
+/* repeat_steps.c: plans the graph as it is now and forgets the plan before. False with the error recorded. */
 bool mix_plan_again(mix_compiled *compiled);
 /* repeat_loops.c: plans again with loops that keep every n-th carry, the largest first, until the plan takes
  * at most so many bytes or there is none left. `any`: was there one? False with the error recorded. */
