@@ -118,6 +118,7 @@ contains
   subroutine give_up(why)
     character(*), intent(in) :: why
     write (error_unit, "(a, i0, 2a)") "rank ", rank, ": ", why
+    flush (error_unit)
     call MPI_Abort(MPI_COMM_WORLD, 1)
   end subroutine give_up
 end program pendulums

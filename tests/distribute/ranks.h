@@ -26,7 +26,7 @@ static inline int run_command(const char *command) {
   char line[8192], out[512], errors[512];
   snprintf(out, sizeof out, "%s/stdout", test_folder);
   snprintf(errors, sizeof errors, "%s/stderr", test_folder);
-  snprintf(line, sizeof line, "timeout 120 %.4000s >%s 2>%s </dev/null", command, out, errors);
+  snprintf(line, sizeof line, "timeout 600 %.4000s >%s 2>%s </dev/null", command, out, errors);
   const int status = system(line);
   read_text(out, program_out, sizeof program_out);
   read_text(errors, program_err, sizeof program_err);

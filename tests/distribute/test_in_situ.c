@@ -33,7 +33,7 @@ static pid_t start(int ranks, const char *name) {
   unlink(in_folder("pids"));
   unlink(in_folder("out"));
   const int length = snprintf(command, sizeof command,
-                              "cd %s && exec timeout 120 %s -n %d sh -c 'echo $$ >>pids; exec "
+                              "cd %s && exec timeout 600 %s -n %d sh -c 'echo $$ >>pids; exec "
                               "\"$MIXTAPE_EXAMPLES_DIR/16_in_situ_%s\" %d %s' >out 2>errors </dev/null",
                               test_folder, launcher(), ranks, flavor, TIME_STEPS, name);
   assert_true(length < (int)sizeof command);
