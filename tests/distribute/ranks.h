@@ -26,7 +26,8 @@ static inline int run_command(const char *command) {
   char line[8192], out[512], errors[512];
   snprintf(out, sizeof out, "%s/stdout", test_folder);
   snprintf(errors, sizeof errors, "%s/stderr", test_folder);
-  snprintf(line, sizeof line, "timeout 600 %.4000s >%s 2>%s </dev/null", command, out, errors);
+  snprintf(line, sizeof line, "timeout 600 %.4000s >%s 2>>%s </dev/null", command, out, errors);
+  remove(errors);
   const int status = system(line);
   read_text(out, program_out, sizeof program_out);
   read_text(errors, program_err, sizeof program_err);
@@ -37,10 +38,13 @@ static inline const char *launcher(void) {
   return strcmp(flavor, "openmpi") ? "mpirun.mpich" : "mpirun.openmpi --oversubscribe --bind-to none";
 }
 
-/* ranks 0: without mpirun; `more`: what stands behind the program's arguments */
+/* ranks 0: without mpirun; `more`: what stands behind the program's arguments. The ranks write their standard
+ * error themselves: where a job is aborted mpirun may end before it has passed it on. */
 static inline int run_job(int ranks, const char *program, const char *arguments, const char *more) {
-  char command[4096], start[256] = "";
-  if (ranks) snprintf(start, sizeof start, "%s -n %d ", launcher(), ranks);
+  char command[4096], start[1024] = "";
+  if (ranks)
+    snprintf(start, sizeof start, "%s -n %d sh -c 'exec \"$0\" \"$@\" 2>>\"%s/stderr\"' ", launcher(), ranks,
+             test_folder);
   const int length = snprintf(command, sizeof command, "%s%s %s%s", start, program, arguments, more);
   assert_true(length < (int)sizeof command);
   return run_command(command);

@@ -72,20 +72,10 @@ static void check_example(int ranks) {
 }
 CASES(example)
 
-/* The ranks' standard error goes to a file: after MPI_Abort mpirun may end before it has passed it on. */
-static void check_abort(int ranks, const char *arguments) {
-  char shell[2048], errors[512];
-  snprintf(errors, sizeof errors, "%s/errors", test_folder);
-  snprintf(shell, sizeof shell, "-c \"exec '%s' %s 2>>'%s'\"", example(), arguments, errors);
-  remove(errors);
-  assert_true(run_ranks(ranks, "sh", shell) != 0);
-  read_text(errors, program_err, sizeof program_err);
-}
-
 /* Errors reach Fortran as status and message. MPI_Abort ends the job. */
 static void check_errors(int ranks) {
   char arguments[1200], path[512];
-  check_abort(ranks, "only_one.keras");
+  assert_true(run_ranks(ranks, example(), "only_one.keras") != 0);
   assert_has(program_err, "usage: 17_fortran START.keras END.keras");
   snprintf(path, sizeof path, "%s/damaged.keras", test_folder);
   FILE *file = fopen(path, "w");
@@ -93,7 +83,7 @@ static void check_errors(int ranks) {
   fputs("no model", file);
   fclose(file);
   snprintf(arguments, sizeof arguments, "'%s' '%s/end.keras'", path, test_folder);
-  check_abort(ranks, arguments);
+  assert_true(run_ranks(ranks, example(), arguments) != 0);
   assert_has(program_err, "FormatError: ");
   assert_has(program_err, "damaged.keras");
 }
