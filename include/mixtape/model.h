@@ -103,9 +103,9 @@ MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
 /* Writes the weights, in the form that the end of the name says: .weights.h5, the tree of Keras's archives,
  * with the optimizer's state if the model is compiled; .h5 or .hdf5, the legacy form, layer by layer; .npz,
  * with the weights under their names ("dense_1/kernel"), in order; a name that was there before gets a
- * number ("dense_1/kernel_1"). The file is replaced whole or not at all. ValueError for another name, and
- * for .keras, which is a whole model's (mix_model_save), and for .weights.json without a size of shards.
- * Reads the model. */
+ * number ("dense_1/kernel_1"); .safetensors, with the same names, in their own dtypes. The file is replaced
+ * whole or not at all. ValueError for another name, and for .keras, which is a whole model's
+ * (mix_model_save), and for .weights.json without a size of shards. Reads the model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
 typedef struct mix_save_weights_options {
   size_t size;
@@ -129,19 +129,23 @@ typedef struct mix_load_weights_options {
   bool skip_mismatch;
   /* Every weight is copied. Else large weights of files of Keras stay in the file's mapping, pages that the
    * system reads at need and takes back, until something writes them, if they lie at a multiple of 64 bytes,
-   * uncompressed, as in the files of this library. As long as they do, replace the file by a new one of its
-   * name, as this library's own saves do: who shortens it, or writes into it (Keras does), ends the process
-   * or changes the weights. */
+   * uncompressed, as in the files of this library (and safetensors that it wrote). As long as they do,
+   * replace the file by a new one of its name, as this library's own saves do: who shortens it, or writes
+   * into it (Keras does), ends the process or changes the weights. */
   bool copy_weights;
+  /* Of safetensors that another library wrote: a file that says which tensor becomes which weight
+   * (docs/manual/safetensors.md). NULL: each weight is the tensor of its name. */
+  const char *weight_map;
 } mix_load_weights_options;
 /* Reads the weights of a file, whose content tells what it is: .weights.h5 and .keras of Keras 3 and of
  * tf_keras, by the layers' paths; .weights.json, whose shards must lie beside it (OSError if one is missing);
  * legacy .h5 (weights or whole models), whose layers with weights are matched in order; .npz with the names
- * that save_weights gives, or with arr_0, arr_1, ... in order. Files of Keras also have the optimizer's
- * state: a compiled model takes it if it has as many variables, else a warning says so. Layers of your own
- * stand in the first kind under the names of their inner layers. FormatError for damaged files. ValueError,
- * which names the variable or the layer with counts and shapes, if something does not fit; then the model is
- * unchanged, unless the data of a file are damaged. Changes the model. */
+ * that save_weights gives, or with arr_0, arr_1, ... in order; safetensors with those names, or the index of
+ * several (.safetensors.index.json), all of whose tensors must become weights. Files of Keras also have the
+ * optimizer's state: a compiled model takes it if it has as many variables, else a warning says so. Layers of
+ * your own stand in the first kind under the names of their inner layers. FormatError for damaged files.
+ * ValueError, which names the variable or the layer with counts and shapes, if something does not fit; then
+ * the model is unchanged, unless the data of a file are damaged. Changes the model. */
 MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
 MIX_API mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *options);
 

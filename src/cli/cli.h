@@ -27,8 +27,8 @@ typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *optimizer_state, *loss, *metrics, *semantics, *accumulate,
       *memory, *loop, *float32_precision;
   const char *device, *target, *graph_rewrite, *dtype, *distribute, *shard;
-  const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
-  const char *trace, *html;
+  const char *init_weights, *weight_map, *save, *step_log, *output, *only, *tensorboard, *format, *png;
+  const char *checkpoint, *trace, *html;
   const char *loss_scale;                   /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers;        /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map; /* files; NULL: none */
@@ -182,6 +182,8 @@ static inline bool cli_adds_lora(const cli_options *options) {
   return options->lora_rank || options->load_lora;
 }
 bool cli_lora_options_agree(const char *command, const cli_options *options);
+/* Loads --init-weights by --weight-map. */
+mix_status cli_load_weights(const cli_options *options, mix_model *model);
 /* The model with what --lora-rank, --init-weights and --load-lora say. NULL with the error recorded. */
 mix_model *cli_begin_weights(const cli_options *options, mix_model *model);
 /* Before a model with LoRA trains: prints what trains, and the bytes. False with the error recorded. */

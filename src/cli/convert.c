@@ -15,6 +15,7 @@ static void usage(FILE *out) {
           "                       [--metrics NAMES] [--no-compile]\n"
           "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
           "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
+          "                       [--weight-map FILE.json]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -24,6 +25,7 @@ static void usage(FILE *out) {
           "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
           "  .weights.json  the same in shards, an index of them and .weights.h5 files beside it\n"
           "  .npz         the weights alone, in get_weights() order\n"
+          "  .safetensors  the weights alone, in their own dtypes\n"
           "\n"
           "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
           "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
@@ -35,6 +37,7 @@ static void usage(FILE *out) {
           "  --policy-map FILE.json  a policy for each layer by its path, as Keras 3 writes\n"
           "                    a DTypePolicyMap\n"
           "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
+          "  --weight-map FILE.json  of IN in safetensors: which tensor becomes which weight\n"
           "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
           "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
           "  --no-compile      without compile settings and optimizer state\n"
@@ -42,7 +45,8 @@ static void usage(FILE *out) {
 }
 
 typedef struct conversion {
-  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora;
+  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora,
+      *weight_map;
   double max_shard_size;
   bool no_compile, merge_lora;
 } conversion;
@@ -63,7 +67,8 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--semantics", &p->semantics},
                  {"--policy-map", &p->policy_map},
                  {"--max-shard-size", &p->shard_size},
-                 {"--load-lora", &p->load_lora}};
+                 {"--load-lora", &p->load_lora},
+                 {"--weight-map", &p->weight_map}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -80,6 +85,10 @@ static bool read_shard_size(conversion *p) {
   char *end = NULL;
   if (p->shard_size) p->max_shard_size = mix_number_read(p->shard_size, &end);
   return !p->shard_size || (*p->shard_size && !*end && p->max_shard_size > 0 && isfinite(p->max_shard_size));
+}
+
+static bool has_weights_alone(const char *path) {
+  return ends_in(path, ".npz") || ends_in(path, ".safetensors");
 }
 
 /* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
@@ -110,7 +119,9 @@ static int parse(int argc, char **argv, conversion *p) {
   if (p->no_compile && (p->loss || p->optimizer || p->metrics))
     return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
                  NULL);
-  if (p->out && ends_in(p->out, ".npz") && (p->loss || p->optimizer || p->metrics))
+  if (p->weight_map && !p->model)
+    return wrong("--weight-map is for weights in safetensors; --model FILE names their model", NULL);
+  if (p->out && has_weights_alone(p->out) && (p->loss || p->optimizer || p->metrics))
     return wrong(" has weights alone; leave out --loss, --optimizer and --metrics", p->out);
   return p->out ? CLI_OK : wrong("expected two files, IN and OUT", NULL);
 }
@@ -118,12 +129,14 @@ static int parse(int argc, char **argv, conversion *p) {
 /* What can be known before any work is done. */
 static int check(const conversion *p) {
   if (!cli_is_saved_name(p->out))
-    return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5 or .npz", p->out);
+    return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5, .npz or "
+                 ".safetensors",
+                 p->out);
   if (!cli_shards_agree("convert", p->out, p->max_shard_size)) return CLI_USAGE;
   if (p->semantics && strcmp(p->semantics, "keras3") && strcmp(p->semantics, "tf_keras"))
     return wrong(": --semantics is keras3 or tf_keras", p->semantics);
   if (!p->model &&
-      (ends_in(p->in, ".npz") || ends_in(p->in, ".weights.h5") || ends_in(p->in, ".weights.json")))
+      (has_weights_alone(p->in) || ends_in(p->in, ".weights.h5") || ends_in(p->in, ".weights.json")))
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
   const char *reason = mix_file_unwritable_reason(p->out);
   if (!reason) return CLI_OK;
@@ -138,7 +151,7 @@ static mix_model *load(const conversion *p) {
                          .metrics = p->metrics,
                          .policy_map = p->policy_map,
                          .load_lora = p->load_lora};
-  const bool bare = p->no_compile || ends_in(p->out, ".npz");
+  const bool bare = p->no_compile || has_weights_alone(p->out);
   mix_model *model = cli_load_model(&options, bare ? CLI_NOT_COMPILED : CLI_COMPILED);
   if (model && !bare && (p->loss || p->optimizer || p->metrics)) cli_compile_file(&options, model);
   return mix_failed() ? NULL : model;
@@ -155,7 +168,8 @@ static int convert(const conversion *p) {
   mix_model *model = load(p);
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
-  if (model && p->model) mix_model_load_weights(model, p->in);
+  if (model && p->model)
+    cli_load_weights(&(const cli_options){.init_weights = p->in, .weight_map = p->weight_map}, model);
   if (model && p->merge_lora && !mix_failed() && !mix_list_count(mix_model_lora_layers(model)))
     fprintf(stderr, "warning: --merge-lora: no layer of %s has LoRA; --load-lora FILE names an adapter\n",
             p->in);

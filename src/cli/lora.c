@@ -25,13 +25,20 @@ static bool is_merged(const char *path) {
   return kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_SHARDS;
 }
 
+mix_status cli_load_weights(const cli_options *options, mix_model *model) {
+  return mix_model_load_weights_with(
+      model, &(const mix_load_weights_options){.size = sizeof(mix_load_weights_options),
+                                               .path = options->init_weights,
+                                               .weight_map = options->weight_map});
+}
+
 mix_model *cli_begin_weights(const cli_options *options, mix_model *model) {
   const bool first = options->lora_rank && is_merged(options->init_weights);
-  if (model && first) mix_model_load_weights(model, options->init_weights);
+  if (model && first) cli_load_weights(options, model);
   if (model && options->lora_rank)
     mix_model_enable_lora(model, options->lora_rank, .alpha = options->lora_alpha,
                           .filter = options->lora_layers);
-  if (model && options->init_weights && !first) mix_model_load_weights(model, options->init_weights);
+  if (model && options->init_weights && !first) cli_load_weights(options, model);
   if (model && options->load_lora) mix_model_load_lora(model, options->load_lora);
   if (model && model->state && cli_adds_lora(options) && !mix_failed()) cli_compile_again(model);
   return mix_failed() ? NULL : model;

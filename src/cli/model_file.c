@@ -73,7 +73,7 @@ static mix_status read_state(const cli_options *options, mix_model *model) {
   mix_optimizer *plain = mix_optimizer_plain(model->state->optimizer);
   if (mix_optimizer_build(plain, mix_model_trainable_variables(model))) return mix_error();
   mix_model_load_weights(model, options->model);
-  if (options->init_weights) mix_model_load_weights(model, options->init_weights);
+  if (options->init_weights) cli_load_weights(options, model);
   return mix_error();
 }
 

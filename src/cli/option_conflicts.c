@@ -77,6 +77,12 @@ bool cli_options_agree(const char *command, const cli_options *options) {
             command);
     return false;
   }
+  if (options->weight_map && !options->init_weights) {
+    fprintf(stderr,
+            "mixtape %s: --weight-map needs --init-weights FILE.safetensors, the file that it is for\n",
+            command);
+    return false;
+  }
   if (!cli_shards_agree(command, options->save, options->max_shard_size)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"

@@ -77,7 +77,8 @@ static bool is_keras(const char *value) { return ends_in(value, ".keras") || end
 
 /* Is it the name of a file that the option takes? */
 static bool is_file(const cli_option_row *row, const char *value) {
-  if (row->field == FIELD(init_weights) || row->field == FIELD(load_lora)) return *value;
+  if (row->field == FIELD(init_weights) || row->field == FIELD(load_lora) || row->field == FIELD(weight_map))
+    return *value;
   if (row->field == FIELD(save_lora)) return ends_in(value, ".npz");
   if (row->field == FIELD(save))
     return row->commands == CLI_TUNE ? is_keras(value) && !ends_in(value, ".weights.h5")

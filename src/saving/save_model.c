@@ -74,7 +74,8 @@ static bool save_legacy(mix_model *model, const char *path, const json_t *struct
 
 static bool can_save(const mix_model *model, const mix_save_options *options) {
   const mix_file_kind kind = mix_file_kind_of(options->path);
-  if (kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_SHARDS || kind == MIX_FILE_ARRAYS)
+  if (kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_SHARDS || kind == MIX_FILE_ARRAYS ||
+      kind == MIX_FILE_SAFETENSORS)
     mix_fail_value(CALL ": '%.200s' names a file of weights; expected a name that ends in .keras or "
                         ".h5, or mix_model_save_weights",
                    options->path);

@@ -1,7 +1,9 @@
-/* Saves a model's weights alone, and loads them: .npz archives and Keras's files. */
+/* Saves a model's weights alone, and loads them: .npz archives, safetensors and Keras's files. */
 #include "saving/read_weights.h"
 #include "saving/write_weights.h"
 #include "formats/npz.h"
+#include "formats/safetensors.h"
+#include "saving/safetensors_weights.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -33,8 +35,7 @@ bool mix_number_names(const char **names, int count) {
   return true;
 }
 
-/* The names of the arrays, in the scope. */
-static const char **array_names(mix_list *weights) {
+const char **mix_weight_names(mix_list *weights) {
   const int count = mix_list_count(weights);
   const char **names = mix_scoped_memory(((size_t)count + 1) * sizeof *names);
   for (int i = 0; names && i < count; i++) names[i] = mix_variable_name(mix_list_items(weights)[i]);
@@ -44,7 +45,7 @@ static const char **array_names(mix_list *weights) {
 static void save_arrays(mix_model *model, const char *path) {
   mix_list *weights = mix_model_weights(model);
   const int count = weights ? mix_list_count(weights) : 0;
-  const char **names = weights ? array_names(weights) : NULL;
+  const char **names = weights ? mix_weight_names(weights) : NULL;
   mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
   for (int i = 0; names && tensors && i < count; i++)
     tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
@@ -121,12 +122,13 @@ mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_
     return mix_fail_status(MIX_VALUE_ERROR,
                            SAVE
                            ": '%.200s' names a whole model; use mix_model_save, or give a name that ends in "
-                           ".weights.h5, .h5 or .npz",
+                           ".weights.h5, .h5, .npz or .safetensors",
                            path);
   if (kind == MIX_FILE_UNKNOWN)
     return mix_fail_status(
         MIX_VALUE_ERROR,
-        SAVE ": '%.200s' given; expected a name that ends in .weights.h5, .h5, .hdf5 or .npz", path);
+        SAVE ": '%.200s' given; expected a name that ends in .weights.h5, .h5, .hdf5, .npz or .safetensors",
+        path);
   MIX_MODEL_USE(model, MIX_READS_MODEL, SAVE)
   MIX_SCOPE {
     if (mix_model_weights_ready(model, SAVE)) {
@@ -134,6 +136,8 @@ mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_
         mix_hdf5_save(mix_weights_file(model, SAVE, false, false), path, SAVE);
       else if (kind == MIX_FILE_LEGACY)
         save_legacy(model, path);
+      else if (kind == MIX_FILE_SAFETENSORS)
+        mix_save_safetensors(model, path, SAVE);
       else
         save_arrays(model, path);
     }
@@ -169,7 +173,7 @@ static void load_arrays(mix_model *model, const char *path) {
   if (npz && !mix_failed() && mix_npz_count(npz) != count)
     mix_fail_value("model_load_weights: %s holds %d arrays, the model has %d weights", path,
                    mix_npz_count(npz), count);
-  const char **names = weights ? array_names(weights) : NULL;
+  const char **names = weights ? mix_weight_names(weights) : NULL;
   for (int i = 0; i < count && !mix_failed(); i++)
     mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), names[i], i));
   if (!mix_failed()) mix_model_set_weights(model, values);
@@ -196,7 +200,13 @@ static void load_weights(mix_model *model, const mix_load_weights_options *optio
   const bool arrays =
       (length > 4 && !strcmp(options->path + length - 4, ".npz")) || mix_is_array_file(options->path);
   if (mix_failed()) return;
-  if (arrays && (options->by_name || options->skip_mismatch))
+  if (!arrays && mix_is_safetensors(options->path)) {
+    mix_load_safetensors(model, options, "model_load_weights");
+    return;
+  }
+  if (options->weight_map)
+    mix_fail_value("model_load_weights: .weight_map is for safetensors, and %s is none", options->path);
+  else if (arrays && (options->by_name || options->skip_mismatch))
     mix_fail_value("model_load_weights: .by_name and .skip_mismatch are for files of Keras, not for "
                    "arrays: %s",
                    options->path);

@@ -13,9 +13,13 @@ mix_file_kind mix_file_kind_of(const char *path) {
   static const struct {
     const char *end;
     mix_file_kind kind;
-  } ends[] = {{".weights.h5", MIX_FILE_WEIGHTS}, {".weights.json", MIX_FILE_SHARDS},
-              {".keras", MIX_FILE_ARCHIVE},      {".h5", MIX_FILE_LEGACY},
-              {".hdf5", MIX_FILE_LEGACY},        {".npz", MIX_FILE_ARRAYS}};
+  } ends[] = {{".weights.h5", MIX_FILE_WEIGHTS},
+              {".weights.json", MIX_FILE_SHARDS},
+              {".keras", MIX_FILE_ARCHIVE},
+              {".h5", MIX_FILE_LEGACY},
+              {".hdf5", MIX_FILE_LEGACY},
+              {".npz", MIX_FILE_ARRAYS},
+              {".safetensors", MIX_FILE_SAFETENSORS}};
   const size_t length = strlen(path);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const size_t end = strlen(ends[i].end);

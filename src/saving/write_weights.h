@@ -12,6 +12,7 @@ typedef enum mix_file_kind {
   MIX_FILE_SHARDS,  /* .weights.json */
   MIX_FILE_LEGACY,  /* .h5, .hdf5 */
   MIX_FILE_ARRAYS,  /* .npz */
+  MIX_FILE_SAFETENSORS,
 } mix_file_kind;
 mix_file_kind mix_file_kind_of(const char *path);
 
@@ -26,6 +27,8 @@ bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *v
  * a model may have layers of one name each, whose weights are told apart by a number: "dense/kernel_1". False
  * with the error recorded. */
 bool mix_number_names(const char **names, int count);
+/* The names of the arrays of these weights, in the scope. NULL with the error recorded. */
+const char **mix_weight_names(mix_list *weights);
 
 /* write_legacy.c: the layers' groups of a legacy file below `root` ("model_weights" or ""), and
  * "optimizer_weights". */

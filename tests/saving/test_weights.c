@@ -226,7 +226,8 @@ static void other_endings_are_refused(void **state) {
     snprintf(name, sizeof name, "%.50s%s", path, ends[i]);
     if (!*ends[i]) name[strlen(name) - 4] = 0;
     assert_int_equal(mix_model_save_weights(model, name), MIX_VALUE_ERROR);
-    assert_error(MIX_VALUE_ERROR, "expected a name that ends in .weights.h5, .h5, .hdf5 or .npz");
+    assert_error(MIX_VALUE_ERROR,
+                 "expected a name that ends in .weights.h5, .h5, .hdf5, .npz or .safetensors");
     assert_int_not_equal(access(name, F_OK), 0);
   }
 }

@@ -1,0 +1,31 @@
+/* A weight map: which tensor of a safetensors file becomes which weight, for files that another library
+ * wrote under names and with axes of its own. */
+#pragma once
+
+#include <mixtape/tensor.h>
+
+typedef struct mix_weight_map mix_weight_map; /* an object */
+
+/* What a weight is made of. */
+typedef struct mix_mapped_weight {
+  const char *tensor; /* the name, in the scope */
+  /* The tensor is the `part`-th of so many equal ones along that axis; parts 0: all of it. */
+  int axis;
+  int64_t part, parts;
+  int rank; /* of the transposition, which comes next; 0: none */
+  int transpose[MIX_MAX_RANK];
+  bool reshape; /* then to the weight's shape, row by row */
+} mix_mapped_weight;
+
+/* Reads the map of a file, as docs/manual/safetensors.md describes it. Scoped. ValueError, which names the rule,
+ * for what is no map. `call` begins messages. */
+mix_weight_map *mix_weight_map_read(const char *path, const char *call);
+/* What the first rule that fits the weight's name says; its own name where none fits, or `map` is NULL. False
+ * with the error recorded. */
+bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_mapped_weight *found);
+/* May the tensor be left out? */
+bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor);
+/* The tensor as the weight gets it. NULL with the error recorded. */
+mix_tensor *mix_mapped_weight_value(const mix_mapped_weight *mapped, mix_tensor *tensor, mix_shape shape);
+/* Does it take the tensor as it is? */
+bool mix_mapped_weight_is_plain(const mix_mapped_weight *mapped);
