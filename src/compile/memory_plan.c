@@ -1,6 +1,6 @@
 /* Memory planning: lifetimes of the values in the arena, and an offset for each. Largest values first, each
- * at the lowest offset where it overlaps no value alive at the same time. The small ones of a very large plan
- * come in order of time instead. */
+ * at the lowest offset where it overlaps no value alive at the same time; where that leaves gaps, other
+ * orders are tried. The small ones of a very large plan come in order of time instead. */
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
 
@@ -44,8 +44,8 @@ static void insert(mix_lifetime **placed, int count, mix_lifetime *value) {
   placed[low] = value;
 }
 
-/* Places the largest values. Returns the end of the last one. */
-static size_t place_by_size(mix_ir *ir, mix_lifetime **order, mix_lifetime **placed, int count) {
+/* Places values in this order. Returns the end of the highest one. */
+static size_t place_in_order(mix_ir *ir, mix_lifetime **order, mix_lifetime **placed, int count) {
   size_t end = 0;
   for (int i = 0; i < count; i++) {
     mix_lifetime *value = order[i];
@@ -57,6 +57,24 @@ static size_t place_by_size(mix_ir *ir, mix_lifetime **order, mix_lifetime **pla
   return end;
 }
 
+/* The most bytes of these values alive at once: no order needs less. False: out of memory. */
+static bool most_alive(mix_ir *ir, mix_lifetime *const *values, int count, size_t *most) {
+  int steps = 0;
+  for (int i = 0; i < count; i++) steps = values[i]->last >= steps ? values[i]->last + 1 : steps;
+  size_t *change = mix_ir_array(ir, steps + 1, sizeof *change), alive = 0;
+  if (!change) return false;
+  for (int i = 0; i < count; i++) {
+    change[values[i]->first] += aligned(ir, values[i]->bytes);
+    change[values[i]->last + 1] -= aligned(ir, values[i]->bytes);
+  }
+  *most = 0;
+  for (int t = 0; t < steps; t++) {
+    alive += change[t];
+    *most = alive > *most ? alive : *most;
+  }
+  return true;
+}
+
 static int by_first(const void *a, const void *b) {
   const mix_lifetime *x = *(mix_lifetime *const *)a, *y = *(mix_lifetime *const *)b;
   if (x->first != y->first) return x->first < y->first ? -1 : 1;
@@ -66,6 +84,57 @@ static int by_last(const void *a, const void *b) {
   const mix_lifetime *x = *(mix_lifetime *const *)a, *y = *(mix_lifetime *const *)b;
   if (x->last != y->last) return x->last < y->last ? -1 : 1;
   return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+static int by_duration(const void *a, const void *b) {
+  const mix_lifetime *x = *(mix_lifetime *const *)a, *y = *(mix_lifetime *const *)b;
+  if (x->last - x->first != y->last - y->first) return x->last - x->first < y->last - y->first ? 1 : -1;
+  return by_size(a, b);
+}
+
+/* Moves the value that ends highest to the front. False: it is there. */
+static bool move_highest_first(const mix_ir *ir, mix_lifetime **order, int count) {
+  int highest = 0;
+  size_t end = 0;
+  for (int i = 0; i < count; i++)
+    if (order[i]->offset + aligned(ir, order[i]->bytes) > end)
+      highest = i, end = order[i]->offset + aligned(ir, order[i]->bytes);
+  mix_lifetime *value = order[highest];
+  memmove(order + 1, order, sizeof *order * (size_t)highest);
+  order[0] = value;
+  return highest > 0;
+}
+
+typedef struct packing {
+  mix_ir *ir;
+  mix_lifetime *all, **order, **placed;
+  int count;
+  size_t least, end; /* of no order, of the best one so far */
+  size_t *best;      /* its offsets, by index in `all` */
+  uint64_t visits;   /* beyond which no order is tried */
+} packing;
+
+/* Places the values in the present order. True: no other one is worth a try. */
+static bool try_order(packing *p) {
+  enum { WORTH = 256 }; /* such a part of the bytes */
+  const size_t end = place_in_order(p->ir, p->order, p->placed, p->count);
+  for (int i = 0; i < p->count && end < p->end; i++) p->best[p->order[i] - p->all] = p->order[i]->offset;
+  p->end = end < p->end ? end : p->end;
+  return p->end <= p->least + p->least / WORTH || p->ir->visits > p->visits;
+}
+
+/* By size; while that leaves gaps at the peak also in other orders, in each of which the value that ended
+ * highest then comes first. How many are tried depends on the plan alone. */
+static void try_orders(packing *p) {
+  enum { TRIES = 24 };
+  static int (*const orders[])(const void *, const void *) = {by_duration, by_first};
+  if (try_order(p)) return;
+  for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+    qsort(p->order, (size_t)p->count, sizeof *p->order, orders[o]);
+    for (int try = 0; try < TRIES; try++) {
+      if (try && !move_highest_first(p->ir, p->order, p->count)) break;
+      if (try_order(p)) return;
+    }
+  }
 }
 
 /* The power of two of the device's alignment that holds the value. */
@@ -107,14 +176,23 @@ static bool place_by_time(mix_ir *ir, mix_lifetime **order, int count, size_t *e
 enum { PLACED_BY_SIZE = 2048 };
 
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes) {
-  mix_lifetime **order = mix_ir_array(ir, count + 1, sizeof *order);
-  mix_lifetime **placed = mix_ir_array(ir, count + 1, sizeof *placed);
-  if (!order || !placed) return false;
-  for (int i = 0; i < count; i++) order[i] = &lifetimes[i];
-  qsort(order, (size_t)count, sizeof *order, by_size);
-  const int large = count < PLACED_BY_SIZE ? count : PLACED_BY_SIZE;
-  *arena_bytes = place_by_size(ir, order, placed, large);
-  return place_by_time(ir, order + large, count - large, arena_bytes);
+  enum { VISITS = 1 << 20 }; /* a few milliseconds */
+  packing p = {.ir = ir,
+               .all = lifetimes,
+               .order = mix_ir_array(ir, count + 1, sizeof *p.order),
+               .placed = mix_ir_array(ir, count + 1, sizeof *p.placed),
+               .count = count < PLACED_BY_SIZE ? count : PLACED_BY_SIZE,
+               .end = SIZE_MAX,
+               .best = mix_ir_array(ir, count + 1, sizeof *p.best),
+               .visits = ir->visits + VISITS};
+  if (!p.order || !p.placed || !p.best) return false;
+  for (int i = 0; i < count; i++) p.order[i] = &lifetimes[i];
+  qsort(p.order, (size_t)count, sizeof *p.order, by_size);
+  if (!most_alive(ir, p.order, p.count, &p.least)) return false;
+  try_orders(&p);
+  for (int i = 0; i < p.count; i++) p.order[i]->offset = p.best[p.order[i] - lifetimes];
+  *arena_bytes = p.end;
+  return place_by_time(ir, p.order + p.count, count - p.count, arena_bytes);
 }
 
 /* ---- lifetimes ---- */
