@@ -54,7 +54,7 @@ MIX_API const char *mix_float32_precision_name(void);
 MIX_API mix_status mix_set_deterministic(bool on);
 MIX_API bool mix_deterministic(void);
 /* Sets what products of 16-bit numbers may spend memory on. "fast": 16-bit copies of weights live beside the
- * float32 weights, and gradients that wait for the finite test are stored. "least": products of few examples
+ * float32 weights, and gradients that wait for the finite test are stored. "least": products, if they can,
  * round the float32 weights as they read them, and gradients of weights larger than the operands of their
  * product are computed a second time for the update where the test cannot be proven beforehand. "auto" (the
  * default): as "fast" outside of training steps, and for each product that the processor multiplies as 16

@@ -104,6 +104,8 @@ typedef struct mix_backend {
   /* Does the product on float32 operands that it rounds as it reads them (matmul_downcast with
    * round_operands) give the same bits, by the same kernel? */
   bool (*rounds_operands)(const mix_context *context, const mix_product *product);
+  /* Does it where only this operand is float32, and rounded, and the other one is in 16 bits? */
+  bool (*rounds_operand)(const mix_context *context, const mix_product *product, int operand);
   /* Where 16 bits are only widened: are so many bytes of 16-bit copies of weights, or of stored gradients,
    * which all those of a plan take, too many by the context's setting? */
   bool (*avoids_copies)(const mix_context *context, size_t bytes);

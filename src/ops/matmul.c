@@ -115,15 +115,23 @@ OP(matmul, "MatMul", matmul_violation)
 OP(batch_matmul, "BatchMatMulV2", NULL)
 
 /* A product of float32 matrices that is rounded to 16 bits. The passes "upcast_matmul" and
- * "round_weights" create it, after all gradients, for processors that must widen 16-bit operands. */
+ * "round_weights" create it, after all gradients, for processors that must widen 16-bit operands. Beside an
+ * operand that it rounds, the other one may be in 16 bits. */
 static bool downcast_infer(mix_node *node) {
-  node->outputs[0].dtype = product(node)->dtype;
+  const mix_matmul_attributes *attributes = product(node);
+  const mix_dtype a = mix_input_value(node, 0)->dtype, b = mix_input_value(node, 1)->dtype;
+  const mix_dtype narrow = attributes->round_operands ? attributes->dtype : MIX_FLOAT32;
+  if ((a != MIX_FLOAT32 && a != narrow) || (b != MIX_FLOAT32 && b != narrow) ||
+      (a != MIX_FLOAT32 && b != MIX_FLOAT32))
+    return mix_rule_fail(node, "expected float32 matrices, or with round_operands one of the result's dtype");
+  node->outputs[0].dtype = attributes->dtype;
   return matmul_infer(node);
 }
 
 const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
-                                       .signature = "f,f->D",
-                                       .types = "float16 bfloat16",
+                                       .signature = "T,U->D",
+                                       .types = "float32 float16 bfloat16,float32 float16 bfloat16,"
+                                                "float16 bfloat16",
                                        .attributes_size = sizeof(mix_matmul_attributes),
                                        .infer = downcast_infer,
                                        .row_independent = matmul_rows,

@@ -40,7 +40,7 @@ typedef struct mix_axis_attributes {
 typedef struct mix_matmul_attributes {
   bool transpose_a, transpose_b;
   mix_dtype dtype;
-  bool round_operands; /* to `dtype`, as they are read */
+  bool round_operands; /* to `dtype`, as they are read; one of them may have it already */
 } mix_matmul_attributes;
 /* matmul: rank 2 (MatMul). batch_matmul: rank > 2 with broadcasting leading dimensions (BatchMatMulV2).
  * matmul_downcast: of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by

@@ -71,6 +71,7 @@ bool mix_ir_downcast(mix_ir *ir, int n, int rounded, int weight, int *wide) {
   *(mix_dtype *)(attributes + downcast->result_dtype->offset) = ir->values[ir->nodes[n].inputs[0]].dtype;
   if (rounded >= 0) *(bool *)(attributes + downcast->round_operands->offset) = true;
   for (int i = 0; i < MIX_CONTRACTED; i++) {
+    if (i != rounded && !wide) continue;
     const int operand =
         i == rounded ? weight : upcast(ir, ir->nodes[n].inputs[i], op->accumulator, wide, ir->nodes[n].scope);
     if (operand < 0) return false;

@@ -65,7 +65,7 @@ bool *mix_ir_conditions(mix_ir *ir);
 mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node);
 /* Makes product n its op that rounds the result, on operands in the dtype of the sums. Operand `rounded` (-1:
  * none) becomes `weight`, which the product rounds as it reads it; others are upcast. `wide`: value -> its
- * upcast form, for all products; -1: none yet. False: out of memory. */
+ * upcast form, for all products; -1: none yet; NULL: others stay as they are. False: out of memory. */
 bool mix_ir_downcast(mix_ir *ir, int n, int rounded, int weight, int *wide);
 /* The program as the epilogue of the product that its load `load` reads, over rows and columns. Its other
  * loads are numbered after the product's two operands, in order. Memory of the ir. NULL: *fits is false where

@@ -1,16 +1,24 @@
-/* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product of
- * few examples reads a float32 weight and rounds it on the way, so that no 16-bit copy of the weight exists;
- * if anything else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with
- * round_operands; its other operand is upcast, which rounds to the same numbers. The bits do not change. Not
- * under jit_compile, where excess_precision would drop the upcast with the rounding before it. */
+/* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product
+ * reads a float32 weight and rounds it on the way, so that no 16-bit copy of the weight exists; if anything
+ * else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with round_operands.
+ * Of few examples, whose kernels read operands of one dtype, the other operand is upcast, which rounds to the
+ * same numbers; of more it stays in 16 bits. The bits do not change. Not under jit_compile, where
+ * excess_precision would drop the upcast with the rounding before it. */
 #include "passes/passes.h"
 #include "tensor/shape.h"
 
 /* The upcast operand takes 4 bytes an element more, the copy of the weight 2. */
 enum { TIMES_SMALLER = 4 };
 
-/* The operand that is the weight's cast, where the product may read the weight; -1: it may not. */
-static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
+static bool is_cast_weight(const mix_ir *ir, int value) {
+  const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
+  return !node->source && node->op->opcode == MIX_OPCODE_CAST &&
+         ir->nodes[mix_ir_producer(ir, node->inputs[0])].source == MIX_IR_VARIABLE;
+}
+
+/* The operand that is the weight's cast, where the product may read the weight; -1: it may not. `upcasts`: is
+ * the other one upcast? */
+static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast, bool *upcasts) {
   if (node->dead || node->source || node->program || !node->op->contraction) return -1;
   const mix_op *downcast = node->op->contraction->downcast;
   if (!downcast || !downcast->contraction->round_operands) return -1;
@@ -20,7 +28,10 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
                 other = mix_shape_size(ir->values[node->inputs[!operand]].shape);
   const mix_backend *backend = ir->context->backend;
   const mix_product product = mix_ir_product(ir, node);
-  const bool may = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
+  *upcasts = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
+  if (*upcasts) return operand;
+  const bool may = backend->rounds_operand && !is_cast_weight(ir, node->inputs[!operand]) &&
+                   backend->rounds_operand(ir->context, &product, operand);
   return may ? operand : -1;
 }
 
@@ -49,7 +60,8 @@ static int *count_products(mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++)
     for (int i = 0; i < ir->nodes[n].input_count && i < MIX_CONTRACTED; i++) {
       const int cast = ir->nodes[n].inputs[i];
-      if (products[cast] >= 0) products[cast] += weight_operand(ir, &ir->nodes[n], cast) >= 0;
+      bool upcasts;
+      if (products[cast] >= 0) products[cast] += weight_operand(ir, &ir->nodes[n], cast, &upcasts) >= 0;
     }
   return products;
 }
@@ -83,8 +95,9 @@ bool mix_pass_round_weights(mix_ir *ir) {
   for (int i = 0; i < count; i++) {
     const int weight = ir->nodes[copies[i]].inputs[0], cast = ir->nodes[copies[i]].first_output;
     for (int m = 0; m < nodes; m++) {
-      const int operand = weight_operand(ir, &ir->nodes[m], cast);
-      if (operand >= 0 && !mix_ir_downcast(ir, m, operand, weight, wide)) return false;
+      bool upcasts;
+      const int operand = weight_operand(ir, &ir->nodes[m], cast, &upcasts);
+      if (operand >= 0 && !mix_ir_downcast(ir, m, operand, weight, upcasts ? wide : NULL)) return false;
     }
     ir->nodes[copies[i]].dead = true;
   }

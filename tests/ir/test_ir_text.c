@@ -202,6 +202,12 @@ static const wrong malformed[] = {
     {X "%1:bool() = all_finite(%0)\n%2:float32(2, 3) = exp(%0) if %1\nreturn\n",
      "only fused programs stand under a condition"},
     {X "%1:float32(2, 3) = exp(%0)\nstore %0 'x' = %1\nreturn\n", "line 3 (store): %0 is no variable"},
+    {X "%1:float16(2, 3) = cast(%0) {dtype=float16}\n"
+       "%2:float16(2, 2) = matmul_downcast(%1, %0) {transpose_b dtype=float16}\n",
+     "expected float32 matrices"},
+    {X "%1:float16(2, 3) = cast(%0) {dtype=float16}\n"
+       "%2:bfloat16(2, 2) = matmul_downcast(%1, %0) {transpose_b dtype=bfloat16 round_operands}\n",
+     "expected float32 matrices"},
     {"%0:float32(2) = variable 'v'\nstore %0 'w' = %0\nreturn\n", "(store 'v'): %0 is the variable 'v'"},
     {"%0:float32(2) = variable 'v'\nstore %0 'v' = %0\nreturn\n", "the variable would keep its value"},
     {X "%1:float32(2) = variable 'v'\nstore %1 'v' = %0\nreturn\n", "%0 has another dtype or shape"},

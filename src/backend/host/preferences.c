@@ -56,16 +56,34 @@ static void upcast_args_of(const mix_product *product, mix_matmul_precision prec
   wide->inputs[0].dtype = wide->inputs[1].dtype = MIX_FLOAT32;
 }
 
-bool mix_host_rounds_operands(const mix_context *context, const mix_product *product) {
-  product_args rounding;
+/* The product as its downcast op that rounds float32 operands. False: it has none. */
+static bool rounding_args_of(const mix_product *product, mix_matmul_precision precision,
+                             product_args *rounding) {
   const mix_op *downcast = product->op->contraction ? product->op->contraction->downcast : NULL;
   if (!downcast || !downcast->contraction->round_operands ||
-      downcast->attributes_size > sizeof rounding.attributes)
+      downcast->attributes_size > sizeof rounding->attributes)
     return false;
-  upcast_args_of(product, context->precision, &rounding);
-  *(bool *)((char *)&rounding.attributes + downcast->contraction->round_operands->offset) = true;
+  upcast_args_of(product, precision, rounding);
+  *(bool *)((char *)&rounding->attributes + downcast->contraction->round_operands->offset) = true;
+  return true;
+}
+
+bool mix_host_rounds_operands(const mix_context *context, const mix_product *product) {
+  product_args rounding;
+  if (!rounding_args_of(product, context->precision, &rounding)) return false;
   const mix_kernel *kernel = mix_host_choose_product(context, product, NULL, NULL);
   return kernel && kernel == mix_host_choose(mix_host_tables(context), &rounding.args, NULL, 0);
+}
+
+/* Of one operand alone other algorithms of the kernel may do the product. */
+bool mix_host_rounds_operand(const mix_context *context, const mix_product *product, int operand) {
+  product_args narrow, mixed;
+  if (!rounding_args_of(product, context->precision, &mixed)) return false;
+  mixed.inputs[!operand].dtype = product->dtype;
+  const mix_kernel *kernel = mix_host_choose_product(context, product, NULL, NULL);
+  if (!kernel || kernel != mix_host_choose(mix_host_tables(context), &mixed.args, NULL, 0)) return false;
+  args_of(product, context->precision, &narrow);
+  return !kernel->same_order || kernel->same_order(&narrow.args, &mixed.args);
 }
 
 /* Operands upcast to float32 are read in place, whereas 16-bit operands are packed. They take twice the

@@ -79,7 +79,8 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
       b_number += index[d] * g.b_strides[d];
     }
     load_matrix(args->inputs[0], dtype, operands, a_number, g.m, g.k, attributes->transpose_a, a);
-    load_matrix(args->inputs[1], dtype, operands, b_number, g.n, g.k, !attributes->transpose_b, b);
+    load_matrix(args->inputs[1], args->input_types[1].dtype, operands, b_number, g.n, g.k,
+                !attributes->transpose_b, b);
     for (int64_t i = 0; i < g.m; i++)
       for (int64_t j = 0; j < g.n; j++, element++) {
         mix_ref_value product = dot(a + i * g.k, b + j * g.k, g.k, real);

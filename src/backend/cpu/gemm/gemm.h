@@ -146,6 +146,7 @@ struct mix_gemm_problem {
   bool scattered;                /* rows of C are rows of the result that operands.rows names */
   bool fixed_b;                  /* B is the same in the runs of a loop: packed once, if at all */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
+  bool a_rounds, b_rounds;       /* this operand alone is stored as float32, and rounded as it is read */
   mix_matmul_precision precision;
 };
 
@@ -159,12 +160,12 @@ static inline int64_t mix_gemm_packed_depth(const mix_gemm_engine *engine, int64
   return engine->pairs ? (depth + 1) / 2 : depth;
 }
 
-enum { MIX_GEMM_OWN_BYTES = 96 };
+enum { MIX_GEMM_OWN_BYTES = 104 };
 
 struct mix_gemm_plan {
   const mix_gemm_algorithm *algorithm;
   const mix_gemm_engine *engine;
-  const mix_gemm_storage *storage; /* of the operands */
+  const mix_gemm_storage *storage; /* of the operands, but for one that rounds alone */
   const mix_vector *vector;        /* stores and rounds results */
   mix_dtype result;                /* storage of C */
   mix_gemm_problem problem;        /* as computed: of the transposed product where compute_transposed */

@@ -26,6 +26,15 @@ bool mix_gemm_has_epilogue(const mix_kernel_args *args) {
   return args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
 }
 
+/* Does the product round float32 operands, of which there may be one, as it reads them? */
+static bool rounds_operands(const mix_kernel_args *args) {
+  return args->op == &mix_op_matmul_downcast &&
+         ((const mix_matmul_attributes *)args->attributes)->round_operands;
+}
+static bool rounds_one(const mix_kernel_args *args) {
+  return rounds_operands(args) && args->input_types[0].dtype != args->input_types[1].dtype;
+}
+
 static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_matmul_attributes *attributes = args->attributes;
   const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
@@ -41,18 +50,16 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   p.epilogue = mix_gemm_has_epilogue(args);
   p.rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : MIX_DTYPE_NONE;
+  p.a_rounds = rounds_one(args) && args->input_types[0].dtype == MIX_FLOAT32;
+  p.b_rounds = rounds_one(args) && !p.a_rounds;
   return p;
 }
 
-/* Does the product round float32 operands as it reads them? */
-static bool rounds_operands(const mix_kernel_args *args) {
-  return args->op == &mix_op_matmul_downcast &&
-         ((const mix_matmul_attributes *)args->attributes)->round_operands;
-}
 static const mix_gemm_storage *storage_of(const mix_gemm_engine *engine, const mix_kernel_args *args) {
-  return rounds_operands(args)
-             ? mix_gemm_rounding_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)
-             : mix_gemm_storage_of(engine, args->input_types[0].dtype);
+  const mix_dtype rounded = ((const mix_matmul_attributes *)args->attributes)->dtype;
+  if (rounds_one(args)) return mix_gemm_storage_of(engine, rounded);
+  return rounds_operands(args) ? mix_gemm_rounding_storage_of(engine, rounded)
+                               : mix_gemm_storage_of(engine, args->input_types[0].dtype);
 }
 
 /* Elements of the broadcast leading dimensions. */
@@ -90,11 +97,14 @@ const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_
 static const char *matmul_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
                                              mix_dtype dtype) {
   const mix_dtype stored = rounds_operands(args) ? MIX_FLOAT32 : dtype;
-  if (args->input_types[0].dtype != stored || args->input_types[1].dtype != stored)
-    return "operands of another dtype";
+  for (int i = 0; i < MIX_CONTRACTED; i++)
+    if (args->input_types[i].dtype != stored && !(rounds_one(args) && args->input_types[i].dtype == dtype))
+      return "operands of another dtype";
   if (rounds_operands(args) && ((const mix_matmul_attributes *)args->attributes)->dtype != dtype)
     return "operands rounded to another dtype";
-  if (storage_of(engine, args)->dtype == MIX_DTYPE_NONE) return "rounds no operands as it reads them";
+  if (storage_of(engine, args)->dtype == MIX_DTYPE_NONE ||
+      (rounds_operands(args) && mix_gemm_rounding_storage_of(engine, dtype)->dtype == MIX_DTYPE_NONE))
+    return "rounds no operands as it reads them";
   if (args->program && args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
   const bool rounds = !args->program && args->op == &mix_op_matmul_downcast;
   const char *reason = rounds ? NULL : mix_gemm_result_unsupported_reason(args, dtype);

@@ -23,6 +23,7 @@ mix_gemm_problem mix_gemm_transposed(const mix_gemm_problem *p) {
   result.m = p->n, result.n = p->m;
   result.transpose_a = !p->transpose_b, result.transpose_b = !p->transpose_a;
   result.lda = p->ldb, result.ldb = p->lda;
+  result.a_rounds = p->b_rounds, result.b_rounds = p->a_rounds;
   return result;
 }
 

@@ -6,7 +6,7 @@
 #include "backend/cpu/gemm/gemm.h"
 
 typedef struct mix_blocked_plan {
-  const mix_gemm_storage *a_storage; /* of A as packing reads it */
+  const mix_gemm_storage *a_storage, *b_storage; /* of A, of B as packing reads it */
   bool a_in_place, b_in_place, c_in_place;
   bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
   bool b_kept;            /* packed before a loop, all panels of a block of k side by side */

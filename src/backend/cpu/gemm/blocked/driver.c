@@ -75,8 +75,9 @@ void mix_blocked_keep(const mix_gemm_plan *plan, const mix_gemm_view *b, int ran
     depth = mix_gemm_next_depth(plan, p->k - k);
     const int64_t packed = mix_gemm_packed_depth(engine, depth);
     char *to = (char *)kept + (kept_before(plan, k) + begin * packed) * (int64_t)engine->element_size;
-    plan->storage->pack_b[b->transposed](mix_gemm_view_at(b, k, begin), b->stride, depth, end - begin, to,
-                                         packed * engine->nr);
+    const mix_gemm_storage *storage = mix_blocked_plan_of(plan)->b_storage;
+    storage->pack_b[b->transposed](mix_gemm_view_at(b, k, begin), b->stride, depth, end - begin, to,
+                                   packed * engine->nr);
   }
 }
 
@@ -114,7 +115,7 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   }
   mix_gemm_micro *const *micro =
       own->b_widened
-          ? plan->storage->micro
+          ? own->b_storage->micro
           : engine->micro[p->transpose_a || own->a_transposed ? MIX_GEMM_ALONG_M : MIX_GEMM_ALONG_K];
   micro[rows - 1](mix_gemm_packed_depth(engine, x->depth), a, a_stride, b, b_stride, c, c_stride, columns,
                   store, prefetch, prefetch_step);
@@ -182,9 +183,9 @@ static void multiply_block(run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
-  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_storage *storage = own->b_storage;
   s->a_block = mix_gemm_view_block(&s->operands->a, x->row, x->rows, x->k, x->depth, s->gathered,
-                                   own->a_widened ? plan->vector->load[storage->dtype] : NULL);
+                                   own->a_widened ? plan->vector->load[plan->storage->dtype] : NULL);
   if (own->b_kept) {
     const int64_t first = kept_before(plan, x->k) + x->column * mix_gemm_packed_depth(engine, x->depth);
     s->b = at(s->operands->kept, first, engine->element_size);

@@ -90,19 +90,24 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   const bool aliased = !p->patches && p->lda * element % CACHE_ALIAS == 0;
   own->a_gathered = p->patches;
   own->a_widened = widens_as_gathered(plan, columns);
-  own->a_storage = own->a_widened ? mix_gemm_storage_of(engine, MIX_FLOAT32) : plan->storage;
+  const mix_gemm_storage *rounding = mix_gemm_rounding_storage_of(engine, plan->storage->dtype);
+  own->a_storage = own->a_widened ? mix_gemm_storage_of(engine, MIX_FLOAT32)
+                   : p->a_rounds  ? rounding
+                                  : plan->storage;
+  own->b_storage = p->b_rounds ? rounding : plan->storage;
   own->a_transposed = !p->transpose_a && !plan->compute_transposed && columns > IN_PLACE_COLUMNS &&
                       own->a_storage->pack_a_transposed;
   own->a_in_place = own->a_storage->in_place &&
                     (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased && !own->a_transposed);
   /* Tiles read a line or two of each row of B at a time; from memory it is faster to pack whole rows. */
-  const int64_t stored = mix_gemm_stored_size(plan->storage), a_stored = mix_gemm_stored_size(own->a_storage);
+  const int64_t stored = mix_gemm_stored_size(own->b_storage),
+                a_stored = mix_gemm_stored_size(own->a_storage);
   const bool cached = p->k * p->n * stored <= mix_cpu_cache(2),
              vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
-  own->b_in_place = plan->storage->in_place && !p->transpose_b && vectors &&
+  own->b_in_place = own->b_storage->in_place && !p->transpose_b && vectors &&
                     (plan->compute_transposed || rows < FEWEST_ROWS || (rows <= IN_PLACE_ROWS && cached) ||
                      p->ldb * element <= IN_PLACE_STRIDE);
-  own->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
+  own->b_widened = own->b_storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
                    vectors && cached && !p->fixed_b && rows <= WIDENED_PANELS * engine->mr;
   own->b_in_place = own->b_in_place || own->b_widened;
   own->b_kept = p->fixed_b && !own->b_in_place && !plan->compute_transposed;

@@ -19,6 +19,7 @@ enum {
 static const char *small_m_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                               const mix_gemm_problem *problem) {
   if (problem->patches) return "patches of images";
+  if (problem->a_rounds || problem->b_rounds) return "rounds one operand alone";
   const mix_gemm_storage *storage = mix_gemm_storage_of(engine, dtype);
   const bool transposed = mix_gemm_prefers_transposed(problem);
   const mix_gemm_problem p = transposed ? mix_gemm_transposed(problem) : *problem;

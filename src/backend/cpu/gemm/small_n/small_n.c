@@ -42,6 +42,7 @@ static bool small_n_accepts(const mix_gemm_engine *engine, const mix_gemm_storag
 static const char *small_n_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                               const mix_gemm_problem *problem) {
   if (problem->patches) return "patches of images";
+  if (problem->a_rounds || problem->b_rounds) return "rounds one operand alone";
   bool transposed;
   return small_n_accepts(engine, mix_gemm_storage_of(engine, dtype), problem, &transposed)
              ? NULL
