@@ -15,7 +15,7 @@ MIX_BEGIN_DECLARATIONS
  * which names both. The first call of a model without weights builds them and counts as one that changes it.
  * Calls may nest on one thread, as in callbacks; a callback of a call that tests must not wait for another
  * thread's.
- *   read:    predict, model_call, get_weights, save_weights, summary, model_to_json
+ *   read:    predict, predict_on_batch, model_call, get_weights, save_weights, summary, model_to_json
  *   test:    evaluate, test_on_batch, metrics_variables
  *   change:  fit, train_on_batch, set_weights, load_weights, compile, build, sequential_add
  * Functions that only return what the model holds (name, layer, policy, layers, get_layer, weights,
@@ -392,13 +392,25 @@ typedef struct mix_on_batch_options {
    * (0, ...). If ranks differ in it, give other data with MIX_SHARED, or none of them has rows, all have a
    * ValueError after the step, which is then worth nothing. */
   mix_rank_rows rows;
+  /* As in fit, of train_on_batch alone (test_on_batch: TypeError). A step with other weights than those of
+   * the call before is captured again. */
+  int class_weight_count;
+  int64_t class_labels[MIX_CLASS_MAX];
+  double class_weights[MIX_CLASS_MAX];
+  /* tf_keras: reset_metrics=True. true: the logs are of all batches since the last call that reset them. */
+  bool keep_metrics;
 } mix_on_batch_options;
-/* Trains or tests on one batch. Metrics are reset first, so the logs describe this batch only. train_on_batch
+/* Trains or tests on one batch. Returns the loss and the metrics by name (Keras: return_dict=True). Metrics
+ * are reset first, so the logs describe this batch only, unless .keep_metrics says otherwise. train_on_batch
  * changes the model, test_on_batch tests it. Those without options share the rows. Collective. */
 MIX_API mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options);
 MIX_API mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options);
+/* The outputs for one batch, as it is: a list of tensors, one for each output. x: as in predict, no data set
+ * (TypeError). Without callbacks, and without a copy of the outputs. NULL with the error recorded. Reads the
+ * model. */
+MIX_API mix_list *mix_model_predict_on_batch(mix_model *model, void *x);
 
 /* ---- quantization ---- */
 typedef struct mix_quantize_options {

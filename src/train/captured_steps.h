@@ -46,9 +46,11 @@ mix_function *mix_model_fit_step(mix_model *model, bool *watched);
 
 /* class_weight.c: the class numbers of labels, int64, also of those that are one-hot or smoothed. */
 mix_tensor *mix_class_labels(mix_tensor *y);
-/* Sets the class weights of a fit (count 0: none). The training step is captured again if they change. */
+/* Are they so many, and numbers? */
+bool mix_class_weights_check(int count, const double *weights, const char *call);
+/* Sets the class weights of the next steps (count 0: none), which are captured again if they change. */
 mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,
-                                       const double *weights);
+                                       const double *weights, const char *call);
 /* The weights of a batch for one output, as a graph: the sample weights among the step's arguments,
  * multiplied in training by the class weights. NULL: none. */
 mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,

@@ -1,51 +1,75 @@
 /* Sample weights, and the weights that fit's class_weight gives to labels (docs/spec/keras.md, 13.2). */
 #include "train/fit_state.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "tensor/shape.h"
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-static bool check_labels(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
+bool mix_class_weights_check(int count, const double *weights, const char *call) {
+  if (count < 0 || count > MIX_CLASS_MAX)
+    return mix_fail_value("%s: class_weight_count is %d; expected 0 to %d", call, count, MIX_CLASS_MAX);
+  for (int i = 0; i < count; i++)
+    if (isnan(weights[i])) return mix_fail_value("%s: class_weights[%d] is nan; expected a number", call, i);
+  return true;
+}
+
+static bool check_labels(const mix_model *model, int count, const int64_t *labels, const char *call,
+                         int64_t *classes) {
   *classes = 0;
   for (int i = 0; i < count; i++) {
     if (labels[i] < 0 || labels[i] >= 1 << 20)
-      return mix_fail_value("fit: class weight for label %lld; expected a class from 0 to 1048575",
+      return mix_fail_value("%s: class weight for label %lld; expected a class from 0 to 1048575", call,
                             (long long)labels[i]);
     for (int before = 0; before < i; before++)
       if (labels[before] == labels[i])
-        return mix_fail_value("fit: class weights name label %lld twice", (long long)labels[i]);
+        return mix_fail_value("%s: class weights name label %lld twice", call, (long long)labels[i]);
     if (labels[i] >= *classes) *classes = labels[i] + 1;
   }
-  if (!model->state->class_weights_all || *classes == count) return true;
+  if (!model->semantics->class_weights_complete || *classes == count) return true;
   return mix_fail_value(
-      "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
-      count, (long long)*classes - 1);
+      "%s: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
+      call, count, (long long)*classes - 1);
+}
+
+/* A weight for each class. NULL with the error recorded. */
+static mix_tensor *table_of(int64_t classes, int count, const int64_t *labels, const double *weights) {
+  float *values = mix_alloc(sizeof *values * (size_t)classes);
+  if (!values) return NULL;
+  for (int64_t c = 0; c < classes; c++) values[c] = 1;
+  for (int i = 0; i < count; i++) values[labels[i]] = (float)weights[i];
+  mix_tensor *table = mix_tensor_from(values, MIX_FLOAT32, MIX_SHAPE(classes));
+  mix_free(values);
+  return table;
+}
+
+static bool same_bytes(mix_tensor *a, mix_tensor *b) {
+  const mix_shape shape = mix_tensor_shape(a);
+  if (!mix_shape_equal(shape, mix_tensor_shape(b))) return false;
+  const void *x = mix_tensor_data(a), *y = mix_tensor_data(b);
+  return x && y && !memcmp(x, y, mix_value_bytes(MIX_FLOAT32, shape));
 }
 
 mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,
-                                       const double *weights) {
+                                       const double *weights, const char *call) {
   mix_compiled_state *state = model->state;
   if (!count && !state->class_weights) return MIX_OK;
+  if (count && state->output_count > 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: class weights need a model of one output; this one has %d",
+                           call, state->output_count);
+  int64_t classes;
+  if (!check_labels(model, count, labels, call, &classes)) return mix_error();
+  mix_tensor *table = count ? table_of(classes, count, labels, weights) : NULL;
+  if (mix_failed() || (table && state->class_weights && same_bytes(table, state->class_weights)))
+    return mix_error();
+  state->class_weights_all = model->semantics->class_weights_complete;
   mix_release(state->class_weights);
   mix_release(state->train);
-  state->class_weights = NULL;
-  state->train = NULL;
-  if (!count) return MIX_OK;
-  if (state->output_count > 1)
-    return mix_fail_status(MIX_VALUE_ERROR, "fit: class weights need a model of one output; this one has %d",
-                           state->output_count);
-  state->class_weights_all = model->semantics->class_weights_complete;
-  int64_t classes;
-  if (!check_labels(model, count, labels, &classes)) return mix_error();
-  mix_shape shape = {.rank = 1, .dims = {classes}};
-  mix_tensor *table = mix_fill(shape, 1, MIX_FLOAT32);
-  for (int i = 0; i < count; i++) {
-    mix_tensor *is_label =
-        mix_equal(mix_range(0, (double)classes, 1, MIX_INT64), mix_scalar((double)labels[i], MIX_INT64));
-    table = mix_select(is_label, mix_scalar(weights[i], MIX_FLOAT32), table);
-  }
-  if (!table || mix_evaluate(1, &table) != MIX_OK) return mix_error();
   state->class_weights = mix_retain(table);
+  state->train = NULL;
   return MIX_OK;
 }
 

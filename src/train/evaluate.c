@@ -1,11 +1,9 @@
-/* evaluate, predict, train_on_batch and test_on_batch. */
+/* evaluate and predict. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_modes.h"
-#include "distribute/distribute.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
-#include "train/plan_step.h"
 #include "compile/function.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -185,76 +183,4 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *op
   mix_list *outputs = NULL;
   MIX_MODEL_USE(model, MIX_READS_MODEL, "predict") { outputs = predict(model, options); }
   return outputs;
-}
-
-/* ---- one batch ---- */
-
-static mix_logs *on_batch(mix_model *model, const mix_on_batch_options *given, const char *call,
-                          mix_function *(*step_of)(mix_model *model)) {
-  if (!mix_model_compiled(model, call)) return NULL;
-  MIX_OPTIONS(mix_on_batch_options, o, given, call);
-  if (!mix_rank_rows_check(o.rows, call)) return NULL;
-  mix_logs *logs = NULL;
-  MIX_SCOPE {
-    mix_data_adapter_data data = {.x = o.x,
-                                  .y = o.y,
-                                  .sample_weight = o.sample_weight,
-                                  .may_be_empty = o.rows == MIX_LOCAL && mix_is_distributed()};
-    mix_step_arguments arguments;
-    mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
-    if (arrays) mix_model_set_step_arguments(model, &arguments);
-    mix_function *step = arrays ? step_of(model) : NULL;
-    mix_list *own = step ? mix_rank_data_share(arrays, o.rows) : NULL;
-    if (own && mix_model_reset_metrics(model) == MIX_OK &&
-        mix_model_tell_ranks(model, mix_rank_data_digest(arrays, o.rows, true), own) &&
-        mix_function_call(step, own) && mix_model_ranks_agree(model, call))
-      logs = mix_retain(mix_model_current_logs(model));
-  }
-  return mix_scoped(logs);
-}
-
-/* Clears the class weights of an earlier fit. */
-static mix_function *unweighted_train_step(mix_model *model) {
-  return mix_model_set_class_weights(model, 0, NULL, NULL) == MIX_OK ? mix_model_train_step(model) : NULL;
-}
-
-mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
-  MIX_OWN_FLOAT_MODES;
-  mix_logs *logs = NULL;
-  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "train_on_batch") {
-    logs = on_batch(model, options, "train_on_batch", unweighted_train_step);
-  }
-  return logs;
-}
-mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
-  MIX_OWN_FLOAT_MODES;
-  mix_logs *logs = NULL;
-  MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "test_on_batch") {
-    logs = on_batch(model, options, "test_on_batch", mix_model_test_step);
-  }
-  return logs;
-}
-
-mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
-  return mix_model_train_on_batch_with(
-      model, &(mix_on_batch_options){.size = sizeof(mix_on_batch_options), .x = x, .y = y});
-}
-mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
-  return mix_model_test_on_batch_with(
-      model, &(mix_on_batch_options){.size = sizeof(mix_on_batch_options), .x = x, .y = y});
-}
-
-bool mix_model_plan_training(mix_model *model, const mix_on_batch_options *batch, mix_plan_report *report) {
-  static const char call[] = "plan_training";
-  if (!mix_model_compiled(model, call)) return false;
-  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, call)
-  MIX_SCOPE {
-    mix_data_adapter_data data = {.x = batch->x, .y = batch->y, .sample_weight = batch->sample_weight};
-    mix_step_arguments arguments;
-    mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
-    if (arrays) mix_model_set_step_arguments(model, &arguments);
-    mix_function *step = arrays ? mix_model_train_step(model) : NULL;
-    if (step && mix_function_prepare(step, arrays)) mix_function_report(step, report, sizeof *report);
-  }
-  return !mix_failed();
 }

@@ -31,11 +31,8 @@ static bool check_options(const mix_fit_options *o) {
     mix_number_write_shortest(given, sizeof given, o->validation_split);
     mix_fail_value("fit: validation_split is %s; expected a number in [0, 1)", given);
   }
-  if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MAX)
-    mix_fail_value("fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count, MIX_CLASS_MAX);
-  for (int i = 0; i < o->class_weight_count && !mix_failed(); i++)
-    if (isnan(o->class_weights[i])) mix_fail_value("fit: class_weights[%d] is nan; expected a number", i);
-  return !mix_failed() && mix_rank_rows_check(o->rows, "fit");
+  return !mix_failed() && mix_class_weights_check(o->class_weight_count, o->class_weights, "fit") &&
+         mix_rank_rows_check(o->rows, "fit");
 }
 
 /* Rows [first, first + count) as a new tensor; a whole array is returned unchanged. */
@@ -134,8 +131,8 @@ static bool open_adapter(mix_fit_state *f) {
 static bool prepare(mix_fit_state *f) {
   mix_fit_options *o = &f->options;
   if (!mix_callbacks_open(&f->callbacks, f->model, o->callbacks, "fit") || !open_adapter(f)) return false;
-  if (mix_model_set_class_weights(f->model, o->class_weight_count, o->class_labels, o->class_weights) !=
-      MIX_OK)
+  if (mix_model_set_class_weights(f->model, o->class_weight_count, o->class_labels, o->class_weights,
+                                  "fit") != MIX_OK)
     return false;
   f->history->first_epoch = o->initial_epoch;
   f->history->params = (mix_history_params){.verbose = o->verbose, .epochs = f->epochs};
