@@ -9,6 +9,7 @@
 #include "compile/pass_pipeline.h"
 #include "compile/memory_budget.h"
 #include "compile/explain_rewrite.h"
+#include "compile/inline_call.h"
 #include "compile/padded_batch.h"
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
@@ -56,7 +57,7 @@ struct mix_function {
   mix_function_body body;
   void *context;
   const char *name;
-  bool jit_compile;
+  bool jit_compile, eager;
   int64_t max_batch; /* of .batch = MIX_ANY; 0: a plan for each shape */
   atomic_flag busy;
   specialization **known; /* the one used longest ago first */
@@ -119,12 +120,15 @@ mix_function *mix_function_with(const mix_function_options *given) {
     return mix_fail_value("function_new: max_signatures is %d; expected a positive number",
                           options.max_signatures);
   if (!batch_valid(&options)) return NULL;
+  if (options.run_eagerly && options.batch)
+    return mix_fail_value("function_new: run_eagerly beside batch = MIX_ANY, which needs plans; give one");
   mix_function *function = mix_object_new(sizeof *function, &function_class);
   if (!function) return NULL;
   function->body = options.body;
   function->context = options.context;
   function->name = mix_intern(options.name ? options.name : "function");
   function->jit_compile = options.jit_compile;
+  function->eager = options.run_eagerly;
   function->max_known = options.max_signatures ? options.max_signatures : DEFAULT_SIGNATURES;
   if (options.batch) function->max_batch = options.max_batch ? options.max_batch : DEFAULT_MAX_BATCH;
   atomic_flag_clear(&function->busy);
@@ -390,41 +394,25 @@ static mix_list *run(mix_function *function, specialization *s, mix_list *argume
   return list;
 }
 
-static bool arguments_ready(mix_function *function, mix_list *arguments) {
-  mix_tensor *small[16], **tensors = small;
-  int count = mix_list_count(arguments);
-  if (count > 16 && !(tensors = mix_alloc(sizeof *tensors * (size_t)count))) return false;
-  for (int i = 0; i < count && !mix_failed(); i++) {
-    tensors[i] = mix_list_get(arguments, i);
-    if (!mix_is(tensors[i], &mix_tensor_class))
-      mix_fail_type("function_call: argument %d of %s is %s; expected a tensor", i, function->name,
-                    tensors[i] ? "another object" : "NULL");
-  }
-  bool good = !mix_failed() && mix_evaluate(count, tensors) == MIX_OK;
-  if (tensors != small) mix_free(tensors);
-  return good;
+static mix_list *fail_busy(const mix_function *function) {
+  return mix_fail(MIX_BUSY,
+                  "function_call: %s is running on another thread; a function runs one call at a time",
+                  function->name);
 }
 
-enum { MAX_NESTED = 1000 }; /* as Python's limit; deeper calls would overflow the stack */
-
-/* Runs the body in its own scope. The results are moved to the caller's scope. */
 static mix_list *call_inline(mix_function *function, mix_list *arguments) {
+  return mix_call_inline(function->body, function->context, function->name, arguments);
+}
+
+/* The body's own calls of functions that run eagerly nest. */
+static mix_list *call_eagerly(mix_function *function, mix_list *arguments) {
   static _Thread_local int depth;
-  if (depth >= MAX_NESTED)
-    return mix_fail_runtime(
-        "function_call: %s: calls inside calls, %d deep; does a function call itself without an end?",
-        function->name, MAX_NESTED);
-  mix_scope *scope = mix_scope_begin();
+  if (!depth && atomic_flag_test_and_set(&function->busy)) return fail_busy(function);
   depth++;
-  mix_list *list = scope ? function->body(function->context, arguments) : NULL;
-  depth--;
-  if (!mix_failed() && list && !mix_is(list, &mix_list_class))
-    mix_fail_type("function_call: %s returned an object that is not a list", function->name);
-  if (!mix_failed() && !list) list = mix_list_new(0, NULL);
-  if (mix_failed()) list = NULL;
-  mix_retain(list);
-  mix_scope_end(scope);
-  return mix_scoped(list);
+  mix_list *packed = mix_list_pack(arguments), *results = packed ? call_inline(function, packed) : NULL;
+  const bool good = results && mix_evaluated(results, "result", function->name);
+  if (!--depth) atomic_flag_clear(&function->busy);
+  return good ? results : NULL;
 }
 
 static specialization *prepare(mix_function *function, mix_list *arguments) {
@@ -472,6 +460,8 @@ static specialization *rounded_of(mix_function *function, specialization *base, 
   specialization_free(s);
   return base->rounded = NULL;
 }
+
+bool mix_function_has_plans(const mix_function *function) { return !function->eager; }
 
 mix_dtype mix_function_rounds(const mix_function *function, int argument) {
   return function->latest ? rounds(function->latest, argument) : MIX_DTYPE_NONE;
@@ -524,12 +514,11 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (!mix_is(arguments, &mix_list_class))
     return mix_fail_type("function_call: the arguments of %s are not a list", function->name);
   if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
-  if (!(arguments = mix_list_flatten(arguments, "function_call")) || !arguments_ready(function, arguments))
+  if (!(arguments = mix_list_flatten(arguments, "function_call")) ||
+      !mix_evaluated(arguments, "argument", function->name))
     return NULL;
-  if (atomic_flag_test_and_set(&function->busy))
-    return mix_fail(MIX_BUSY,
-                    "function_call: %s is running on another thread; a function runs one call at a time",
-                    function->name);
+  if (function->eager) return call_eagerly(function, arguments);
+  if (atomic_flag_test_and_set(&function->busy)) return fail_busy(function);
   mix_list *list = function->max_batch ? call_any_batch(function, arguments) : call_plan(function, arguments);
   atomic_flag_clear(&function->busy);
   return list;
@@ -537,8 +526,10 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
 
 bool mix_function_prepare(mix_function *function, mix_list *arguments) {
   if (mix_failed() || !(arguments = mix_list_flatten(arguments, "function_call")) ||
-      !arguments_ready(function, arguments))
+      !mix_evaluated(arguments, "argument", function->name))
     return false;
+  if (function->eager)
+    return mix_fail_runtime("function_prepare: %s runs eagerly and has no plan", function->name);
   if (atomic_flag_test_and_set(&function->busy))
     return mix_fail(MIX_BUSY, "function_call: %s is running on another thread", function->name), false;
   const bool good = prepare(function, arguments);
@@ -560,7 +551,8 @@ mix_status mix_function_clear(mix_function *function) {
 mix_status mix_function_report(mix_function *function, mix_plan_report *report, size_t report_size) {
   if (mix_failed()) return mix_error();
   if (!mix_is(function, &function_class) || !function->latest)
-    return mix_fail_status(MIX_RUNTIME_ERROR, "function_report: the function has not been called yet");
+    return mix_fail_status(MIX_RUNTIME_ERROR,
+                           "function_report: the function has not been called yet, or runs eagerly");
   if (!report || report_size > sizeof *report)
     return mix_fail_status(
         MIX_VALUE_ERROR, "function_report: a report of %zu bytes is not known to this library", report_size);
@@ -573,7 +565,8 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
   if (!mix_is(function, &function_class))
     return mix_fail_type("function_dump: %s; expected a function",
                          function ? "got another object" : "got NULL");
-  if (!function->latest) return mix_fail_runtime("function_dump: the function has not been called yet");
+  if (!function->latest)
+    return mix_fail_runtime("function_dump: the function has not been called yet, or runs eagerly");
   const specialization *latest = function->latest;
   environment now = environment_now(function);
   return mix_compiled_text(latest->compiled, stage, compiles_alike(&latest->environment, &now));

@@ -7,6 +7,8 @@
 /* Variables may be created outside captures and in the first capture of a function. */
 bool mix_capture_may_create(void);
 
+/* Does it run as a plan? One that runs eagerly does not. */
+bool mix_function_has_plans(const mix_function *function);
 /* The 16-bit dtype to which the latest plan casts an argument in float32 at once, as layers under a 16-bit
  * policy do, if it does nothing else with it; MIX_DTYPE_NONE: it does. */
 mix_dtype mix_function_rounds(const mix_function *function, int argument);

@@ -21,7 +21,8 @@ static void ask(mix_data_adapter *adapter, mix_function *step, mix_list *batch) 
   mix_plan_report report;
   adapter->asked = true;
   if (!adapter->batches || adapter->resident || adapter->model->state->observer || mix_device_copies() ||
-      mix_is_distributed() || mix_function_report(step, &report, sizeof report) != MIX_OK)
+      mix_is_distributed() || !mix_function_has_plans(step) ||
+      mix_function_report(step, &report, sizeof report) != MIX_OK)
     return;
   for (int i = 0; i < mix_list_count(batch); i++) {
     const mix_dtype dtype = mix_function_rounds(step, i);
