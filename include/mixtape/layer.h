@@ -223,8 +223,14 @@ MIX_API mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values);
 /* A new list of scalars: the penalties of the weights' regularizers, and what the latest call added.
  * Weight penalties use the stored values, outside any cast. */
 MIX_API mix_list *mix_layer_losses(mix_layer *layer);
-/* Within a call: adds a scalar to the loss of the model. The next outermost call of the layer discards it. */
+/* Within a call: adds a scalar to the loss of the model (ValueError for another shape). The next outermost
+ * call of the layer discards it. */
 MIX_API mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss);
+/* Within a call: tf_keras's add_metric(value, name), in Keras 3 a Mean that the layer updates. The logs of
+ * fit, evaluate and single batches have under this name the mean of the value's elements over all batches,
+ * after the metrics of compile. Several values of one name, as of a layer that is called twice, share a mean.
+ * The name is copied. The next outermost call of the layer discards the values. */
+MIX_API mix_status mix_layer_add_metric(mix_layer *layer, mix_tensor *value, const char *name);
 
 /* Requirements on the first argument, checked before it is cast (keras3: after). Unset fields are not
  * checked. */

@@ -197,6 +197,16 @@ typedef struct mix_compile_options {
    * what memory and devices get are the data, such as bytes of images. NULL: nothing to do. */
   mix_function_body preprocess;
   void *preprocess_context; /* borrowed */
+  /* Instead of the losses of the outputs: one loss of all of them. Called as the steps are captured, with the
+   * labels (NULL where none are given) and the outputs of the batch, each a list in the model's order.
+   * Returns one value for each sample, of which the loss is the mean, weighted by sample weights, or a
+   * scalar, which is the loss. In keras3 floating labels and outputs come in floatx. ValueError beside loss,
+   * loss_object, losses, loss_objects or loss_weights. Models in files lack it: compile again. */
+  mix_tensor *(*outputs_loss)(void *context, mix_list *y_true, mix_list *y_pred);
+  void *outputs_loss_context; /* borrowed */
+  /* Keras's: the steps of fit, evaluate, predict and single batches run operation by operation, for debuggers
+   * and prints (mix_function_options). The same bits, slower. */
+  bool run_eagerly;
 } mix_compile_options;
 /* Sets loss, optimizer and metrics. Under a policy named mixed_float16 (experimental: one with a loss
  * scale) the optimizer is wrapped in loss scaling, unless it is already. Changes the model. */

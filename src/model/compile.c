@@ -24,12 +24,21 @@ static bool fits_outputs(const mix_compiled_state *state, const mix_compile_opti
                         state->output_count == 1 ? "" : "s");
 }
 
+static bool outputs_loss_alone(const mix_compiled_state *state, const mix_compile_options *options,
+                               int ways) {
+  bool weighs = false;
+  for (int i = 0; i < state->output_count; i++) weighs |= options->loss_weights[i] != 0;
+  if (!options->outputs_loss || (!ways && !weighs)) return true;
+  return mix_fail_value("model_compile: outputs_loss beside %s; it is the whole loss of the outputs",
+                        ways ? "another loss" : "loss_weights");
+}
+
 static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
   int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) +
              (options->loss_objects != NULL);
   if (ways > 1)
     return mix_fail_value("model_compile: give one of loss, loss_object, losses and loss_objects");
-  if (!fits_outputs(state, options)) return false;
+  if (!fits_outputs(state, options) || !outputs_loss_alone(state, options, ways)) return false;
   if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count)
     return mix_fail_value("model_compile: %d loss_objects; the model has %d outputs",
                           mix_list_count(options->loss_objects), state->output_count);
@@ -100,6 +109,7 @@ static bool resolve_preprocess(mix_model *model, mix_compile_options *options) {
     mix_fail_value("model_compile: give preprocess or image_bytes, not both");
   if (options->image_bytes) options->preprocess = mix_preprocess_images, options->preprocess_context = model;
   mix_keep_loaded((const void *)options->preprocess);
+  mix_keep_loaded((const void *)options->outputs_loss);
   return !mix_failed();
 }
 
@@ -138,6 +148,13 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
 
 mix_status mix_model_compile_unwrapped(mix_model *model, const mix_compile_options *given) {
   return use_to_compile(model, given, false);
+}
+
+bool mix_model_wants_labels(const mix_model *model) {
+  const mix_compiled_state *state = model->state;
+  bool any = !state || state->given.outputs_loss || (state->metric_count && !state->metrics[0].added);
+  for (int i = 0; !any && i < state->output_count; i++) any = state->losses[i] != NULL;
+  return any;
 }
 
 mix_optimizer *mix_model_optimizer(const mix_model *model) {

@@ -144,6 +144,23 @@ bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
   return good && !mix_failed();
 }
 
+mix_metric *mix_model_added_metric(mix_model *model, const char *name) {
+  mix_compiled_state *state = model->state;
+  for (int i = 0; i < state->metric_count; i++)
+    if (state->metrics[i].added && !strcmp(state->metrics[i].name, name)) return state->metrics[i].metric;
+  bool is_taken = taken(state, name) || !strcmp(name, "loss");
+  for (int i = 0; i < state->tracker_count; i++) is_taken |= !strcmp(state->trackers[i].name, name);
+  if (is_taken)
+    return mix_fail_value("layer_add_metric: '%s' is in the logs already; choose another name", name);
+  mix_metric *metric = mean_metric(model, name);
+  if (!metric || mix_metric_build(metric, (mix_shape){0}, (mix_shape){0}) != MIX_OK ||
+      !mix_reserve(&state->metrics, &state->metric_capacity, state->metric_count + 1, sizeof *state->metrics))
+    return NULL;
+  state->metrics[state->metric_count++] =
+      (mix_model_metric){.metric = mix_retain(metric), .name = mix_metric_name(metric), .added = true};
+  return metric;
+}
+
 /* ---- queries ---- */
 
 mix_list *mix_model_metrics(mix_model *model) {
@@ -158,6 +175,7 @@ mix_list *mix_model_metrics(mix_model *model) {
 /* In most metrics only the width of the outputs shapes the state. The rest is built with the first batch. */
 static void build_metrics(mix_model *model) {
   for (int i = 0; i < model->state->metric_count; i++) {
+    if (model->state->metrics[i].added) continue;
     mix_shape shape = mix_model_output_shape(model, model->state->metrics[i].output);
     if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0)
       mix_metric_build(model->state->metrics[i].metric, shape, shape);

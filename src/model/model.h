@@ -18,6 +18,7 @@ typedef struct mix_model_metric {
   const char *name;   /* interned; the name in logs */
   int output;
   bool weighted; /* sample and class weights apply */
+  bool added;    /* the mean of what layers add under its name (mix_layer_add_metric): of no output */
 } mix_model_metric;
 
 typedef struct mix_compiled_state {
@@ -236,9 +237,14 @@ mix_list *mix_tensors_given(void *given, const char *call, const char *what);
 void mix_compiled_state_free(mix_compiled_state *state);
 /* mix_model_compile that wraps no optimizer in a loss scale, in any generation. */
 mix_status mix_model_compile_unwrapped(mix_model *model, const mix_compile_options *options);
+/* Does anything read labels: a loss or a metric of compile? Layers may add losses of their own. */
+bool mix_model_wants_labels(const mix_model *model);
 /* Fails if the model is not compiled. */
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 
 /* compile_metrics.c */
 bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options);
+/* The mean of that name, which layers update, behind all others; made if there is none. NULL with the error
+ * recorded: a ValueError where a metric of compile has the name. */
+mix_metric *mix_model_added_metric(mix_model *model, const char *name);

@@ -144,6 +144,7 @@ bool mix_run_identity_metrics(json_t *identity, const mix_model *model) {
   json_t *list = json_array();
   for (int i = 0; i < state->metric_count; i++) {
     mix_metric *metric = state->metrics[i].metric;
+    if (state->metrics[i].added) break; /* those that layers add come with the first step */
     const char *text = mix_metric_get_config(metric);
     json_t *config = config_or_null(text ? mix_json_parse(text, "a metric") : NULL);
     if (!mix_json_append(list, json_pack("{s:s,s:o}", "class", metric->class.name, "config", config))) break;

@@ -11,6 +11,11 @@ static bool is_dict(const mix_component *given) { return given->structure && giv
 static bool arrange_labels(const mix_model *model, const mix_component *y, const char *call,
                            struct mix_arrangement *arrangement) {
   int outputs = mix_model_output_count(model), places[MIX_MODEL_MAX];
+  if (!y->leaves && !mix_model_wants_labels(model)) {
+    for (int i = 0; i < outputs; i++) places[i] = -1;
+    add(arrangement, outputs, places, 0);
+    return true;
+  }
   if (is_dict(y)) {
     if (!mix_match_outputs(model, y, "y", places, call)) return false;
     add(arrangement, outputs, places, 0);
@@ -58,7 +63,7 @@ static bool note_missing(const mix_model *model, mix_list *leaves, const char *c
   for (int i = 0; i < arrangement->outputs; i++) {
     if (arrangement->places[arrangement->inputs + i] >= 0) continue;
     arguments->missing_labels |= 1u << i;
-    if (!model->semantics->output_dicts_partial)
+    if (!model->semantics->output_dicts_partial && mix_model_wants_labels(model))
       mix_fail_value("%s: y lacks the output '%s'", call, mix_model_output_name(model, i));
   }
   return !mix_failed();

@@ -124,11 +124,34 @@ static bool get_position(mix_fit_state *f, int64_t *epoch) {
 
 /* ---- metrics: saved only within an epoch, whose start resets them ---- */
 
+/* The names of metrics that layers add, whose variables come with the first step. */
+static bool put_added(const mix_fit_state *f, mix_archive *archive) {
+  const mix_compiled_state *state = f->model->state;
+  json_t *names = json_array();
+  for (int i = 0; i < state->metric_count; i++)
+    if (state->metrics[i].added) mix_json_append(names, json_string(state->metrics[i].name));
+  return mix_archive_put_json(archive, "metrics/added", names);
+}
+
+static bool get_added(const mix_fit_state *f) {
+  json_t *names =
+      mix_archive_has(f->resumed, "metrics/added") ? mix_archive_get_json(f->resumed, "metrics/added") : NULL;
+  for (size_t i = 0; i < json_array_size(names) && !mix_failed(); i++) {
+    const char *name = json_string_value(json_array_get(names, i));
+    name ? (void)mix_model_added_metric(f->model, name)
+         : (void)mix_fail_format("%s: 'metrics/added' is no list of names", mix_archive_path(f->resumed));
+  }
+  json_decref(names);
+  return !mix_failed();
+}
+
 static bool put_metrics(const mix_fit_state *f, mix_archive *archive, int64_t batch) {
-  return batch == 0 || mix_training_put(archive, "metrics", mix_model_metrics_variables(f->model));
+  return batch == 0 || (mix_training_put(archive, "metrics", mix_model_metrics_variables(f->model)) &&
+                        put_added(f, archive));
 }
 
 static bool get_metrics(const mix_fit_state *f) {
+  if (!get_added(f)) return false;
   mix_list *variables = mix_model_metrics_variables(f->model), *values = mix_list_new(0, NULL);
   if (!mix_training_get(f->resumed, "metrics", variables, values)) return false;
   for (int i = 0; i < mix_list_count(variables) && !mix_failed(); i++)

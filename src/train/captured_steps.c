@@ -8,6 +8,7 @@
 #include "distribute/distribute.h"
 #include "train/logs.h"
 #include <mixtape/device.h>
+#include <string.h>
 
 static int input_count(const mix_model *model, int arguments) {
   return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
@@ -97,6 +98,8 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
     if (loss && state->loss_weights[i] != 1) loss = mix_times(loss, state->loss_weights[i]);
     losses->total = add_widest(losses->total, loss);
   }
+  if (state->given.outputs_loss && !mix_failed())
+    losses->total = mix_model_loss_of_outputs(model, outputs, arguments, inputs, training);
   mix_list *penalties = mix_layer_losses(model->layer);
   for (int i = 0; penalties && i < mix_list_count(penalties); i++)
     losses->total = add_widest(losses->total, share_of_penalty(mix_list_get(penalties, i)));
@@ -154,6 +157,30 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
                                      .sample_weight = weight};
 }
 
+/* The means of what the layers added in this call. One that none of them added to keeps its value. */
+static bool update_added(mix_model *model, mix_list *results) {
+  mix_compiled_state *state = model->state;
+  mix_list *added = mix_layer_added_metrics(model->layer);
+  for (int i = 0; i < mix_list_count(added); i++)
+    if (!mix_model_added_metric(model, ((const mix_added_metric *)mix_list_get(added, i))->name))
+      return false;
+  for (int m = 0; m < state->metric_count && !mix_failed(); m++) {
+    mix_metric *metric = state->metrics[m].metric;
+    mix_tensor *own = NULL;
+    if (!state->metrics[m].added) continue;
+    for (int i = 0; i < mix_list_count(added); i++) {
+      const mix_added_metric *value = mix_list_get(added, i);
+      if (strcmp(value->name, state->metrics[m].name)) continue;
+      const mix_metric_update_options update = {.size = sizeof update,
+                                                .values = mix_cast(value->value, mix_metric_dtype(metric))};
+      if (results || mix_is_distributed()) own = batch_result(metric, &update);
+      if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
+    }
+    if (results) mix_list_append(results, own ? own : mix_metric_result_tensor(metric));
+  }
+  return !mix_failed();
+}
+
 /* Updates loss trackers and metrics. Appends each metric's result for this batch to `results` unless NULL. */
 static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
                            const step_losses *losses, bool training, mix_list *results) {
@@ -169,7 +196,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     update.values = mix_cast(losses->outputs[state->trackers[i].output], dtype);
     mix_metric_update_with(state->trackers[i].metric, &update);
   }
-  for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
+  for (int i = 0; i < state->metric_count && !state->metrics[i].added && !mix_failed(); i++) {
     mix_metric *metric = state->metrics[i].metric;
     if (is_missing(state, state->metrics[i].output)) {
       if (results) mix_list_append(results, mix_metric_result_tensor(metric));
@@ -183,7 +210,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     if (results) mix_list_append(results, result);
     if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
   }
-  return !mix_failed();
+  return !mix_failed() && update_added(model, results);
 }
 
 /* The trainable variables, then the sources of the observer. */
@@ -273,9 +300,16 @@ static mix_list *predict_body(void *context, mix_list *arguments) {
 static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, void *context,
                           const char *name) {
   if (*kept || mix_failed()) return *kept;
-  bool jit_compile = model->state && model->state->given.jit_compile;
-  mix_function_options options = {
-      .size = sizeof options, .body = body, .context = context, .name = name, .jit_compile = jit_compile};
+  const mix_compile_options *given = model->state ? &model->state->given : NULL;
+  mix_function_options options = {.size = sizeof options,
+                                  .body = body,
+                                  .context = context,
+                                  .name = name,
+                                  .jit_compile = given && given->jit_compile,
+                                  .run_eagerly = given && given->run_eagerly};
+  if (options.run_eagerly && mix_is_distributed())
+    return mix_fail(MIX_UNSUPPORTED, "%s: run_eagerly of '%s' beside other ranks; run one process", name,
+                    mix_model_name(model));
   return *kept = mix_retain(mix_function_with(&options));
 }
 

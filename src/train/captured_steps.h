@@ -44,6 +44,10 @@ mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer
 /* The next step of a fit. *watched: it is the observed capture. */
 mix_function *mix_model_fit_step(mix_model *model, bool *watched);
 
+/* outputs_loss.c: the loss of all outputs together, reduced. NULL with the error recorded. */
+mix_tensor *mix_model_loss_of_outputs(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
+                                      bool training);
+
 /* class_weight.c: the class numbers of labels, int64, also of those that are one-hot or smoothed. */
 mix_tensor *mix_class_labels(mix_tensor *y);
 /* Are they so many, and numbers? */

@@ -41,6 +41,14 @@ static bool add_leaves(mix_list *leaves, void *given, bool may_lack, const char 
   return own && !mix_failed();
 }
 
+/* NULL where nothing reads labels: none. */
+static bool add_labels(mix_list *leaves, void *given, const mix_model *model, const char *call,
+                       mix_component *component) {
+  if (given || mix_model_wants_labels(model)) return add_leaves(leaves, given, true, call, "y", component);
+  *component = (mix_component){.first = mix_list_count(leaves)};
+  return true;
+}
+
 bool mix_data_given(void *given, const char *call, const char *what) {
   mix_component component;
   mix_list *leaves = mix_list_new(0, NULL);
@@ -54,7 +62,7 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
   struct mix_arrangement arrangement;
   bool labelled = use != MIX_ADAPTER_PREDICT, weighted = labelled && data->sample_weight;
   if (!leaves || !add_leaves(leaves, data->x, false, call, "x", &x) ||
-      (labelled && !add_leaves(leaves, data->y, true, call, "y", &y)) ||
+      (labelled && !add_labels(leaves, data->y, model, call, &y)) ||
       (weighted && !add_leaves(leaves, data->sample_weight, true, call, "sample_weight", &weights)))
     return NULL;
   *arguments = (mix_step_arguments){0};
@@ -185,12 +193,18 @@ static bool holds_batches(const mix_data_adapter *adapter, mix_list *element) {
   return true;
 }
 
+/* Elements of inputs alone, where nothing reads labels. */
+static bool lacks_labels(const mix_data_adapter *adapter, int count, int inputs) {
+  return adapter->use != MIX_ADAPTER_PREDICT && count == inputs && !mix_model_wants_labels(adapter->model);
+}
+
 /* The number of tensors after the labels in a data set's element; -1 with the error recorded if the element
  * does not fit the model. */
 static int weights_of_element(const mix_data_adapter *adapter, mix_list *element) {
   int count = mix_list_count(element), inputs = mix_model_input_count(adapter->model),
       outputs = mix_model_output_count(adapter->model);
   int weights = count - inputs - outputs;
+  if (lacks_labels(adapter, count, inputs)) return 0;
   if (adapter->use == MIX_ADAPTER_PREDICT ? count >= inputs
                                           : weights == 0 || weights == 1 || weights == outputs)
     return weights;
@@ -221,6 +235,8 @@ static bool arrange_element(mix_data_adapter *adapter, mix_list *element) {
   char text[512];
   int count = components_of(structure, components);
   bool labelled = adapter->use != MIX_ADAPTER_PREDICT;
+  if (labelled && count == 1 && !mix_model_wants_labels(adapter->model))
+    components[count++] = (mix_component){.first = mix_list_count(element)};
   if (count < 1 || count > 3 || (labelled && count == 1))
     mix_fail_value("%s: the data set's elements are %s; expected %s", adapter->call,
                    mix_structure_text(element, NULL, NULL, text, sizeof text),
@@ -250,6 +266,16 @@ static mix_list *draw(mix_data_adapter *adapter) {
   return take(adapter);
 }
 
+/* A step takes something in place of each label. */
+static mix_list *without_labels(mix_data_adapter *adapter, mix_list *inputs) {
+  const int outputs = mix_model_output_count(adapter->model);
+  mix_list *arguments = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(inputs); i++) mix_list_append(arguments, mix_list_get(inputs, i));
+  for (int i = 0; i < outputs; i++) mix_list_append(arguments, mix_list_get(inputs, 0));
+  adapter->arguments.missing_labels = (1u << outputs) - 1;
+  return mix_failed() ? NULL : arguments;
+}
+
 static mix_list *next_element(mix_data_adapter *adapter) {
   mix_list *element = draw(adapter);
   if (!element) return NULL;
@@ -263,6 +289,7 @@ static mix_list *next_element(mix_data_adapter *adapter) {
   adapter->arguments = (mix_step_arguments){.weights = weights_of_element(adapter, element)};
   if (mix_failed()) return NULL;
   int inputs = mix_model_input_count(adapter->model);
+  if (lacks_labels(adapter, mix_list_count(element), inputs)) return without_labels(adapter, element);
   if (adapter->use != MIX_ADAPTER_PREDICT || mix_list_count(element) == inputs) return element;
   mix_list *inputs_only = mix_list_new(0, NULL);
   for (int i = 0; i < inputs; i++) mix_list_append(inputs_only, mix_list_get(element, i));

@@ -71,7 +71,8 @@ static bool take_validation_data(mix_fit_state *f) {
   f->validation_weight = o->validation_sample_weight;
   if (mix_is_dataset(o->validation_x)) return true;
   return mix_data_given(o->validation_x, "fit", "validation_x") &&
-         mix_data_given(o->validation_y, "fit", "validation_y");
+         ((!o->validation_y && !mix_model_wants_labels(f->model)) ||
+          mix_data_given(o->validation_y, "fit", "validation_y"));
 }
 
 /* Takes the last part of the arrays as validation data; `*rows` becomes the number of training rows. */

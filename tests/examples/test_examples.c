@@ -187,6 +187,16 @@ static void accumulated_gradients_train(void **state) {
   assert_true(number_after(output, " after ") <= 2 * 93 && number_after(output, " after ") > 2 * 93 - 20);
 }
 
+/* The mean image as the prediction of all has the cross-entropy 0.287 (of 4,000 and 1,000 of these digits).
+ * The divergence is that of 8 numbers which tell ten digits apart: more than log(10) = 2.3. */
+static void an_autoencoder_learns_digits(void **state) {
+  (void)state;
+  assert_ends_well(run("19_vae", is_under_valgrind() ? "1" : "3"));
+  assert_true(is_under_valgrind() || number_after(strstr(output, "Epoch 3"), "test loss ") < 0.26);
+  assert_true(number_after(output, "divergence ") > 2.3);
+  assert_non_null(strstr(output, "test loss "));
+}
+
 /* The rates and the range of skipped steps are known: each skip halves the scale of 2^30 until float16's
  * gradients fit, at about 2^17 to 2^19. */
 static void callbacks_set_rates_and_write_files(void **state) {
@@ -381,6 +391,7 @@ int main(void) {
       cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
       cmocka_unit_test(precision_tuning_finds_the_pair),
       cmocka_unit_test(accumulated_gradients_train),
+      cmocka_unit_test(an_autoencoder_learns_digits),
       cmocka_unit_test(callbacks_set_rates_and_write_files),
       cmocka_unit_test(data_pipelines_train_and_report_errors),
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),

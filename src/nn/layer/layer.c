@@ -55,6 +55,7 @@ static void finalize(void *object) {
   mix_release(layer->weights);
   mix_release(layer->layers);
   mix_release(layer->losses);
+  mix_release(layer->metrics);
   mix_release(layer->generators);
   mix_release(layer->states);
   mix_release(layer->activity_regularizer);

@@ -89,6 +89,7 @@ struct mix_layer {
   mix_list *layers;                      /* inner layers */
   int nest;                              /* of a file: its layers and theirs; 0: not counted */
   mix_list *losses;                      /* tensors added by the latest call */
+  mix_list *metrics;                     /* of mix_added_metric, by the latest call; NULL: none */
   mix_list *generators;                  /* random state; NULL: none */
   mix_list *states;                      /* variables that calls leave to the next; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
@@ -102,6 +103,17 @@ struct mix_layer {
   void *data; /* class.instance_size bytes */
 };
 extern const mix_class mix_layer_object_class;
+
+/* A value of mix_layer_add_metric. */
+typedef struct mix_added_metric {
+  mix_object object;
+  const char *name;  /* interned */
+  mix_tensor *value; /* retained */
+} mix_added_metric;
+/* Those of the layer, then those of its inner layers, in a new list. */
+mix_list *mix_layer_added_metrics(mix_layer *layer);
+/* Forgets what calls of the layer and its inner layers added. */
+void mix_layer_clear_added(mix_layer *layer);
 
 /* What a call may have besides tensors, masks and the training flag (mix_call_options). */
 typedef struct mix_call_keywords {

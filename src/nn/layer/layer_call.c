@@ -263,14 +263,6 @@ static bool add_activity_losses(mix_layer *layer, mix_list *results, bool symbol
   return true;
 }
 
-static void clear_losses(mix_layer *layer) {
-  if (mix_list_count(layer->losses)) {
-    mix_release(layer->losses);
-    layer->losses = mix_retain(mix_list_new(0, NULL));
-  }
-  for (int i = 0; i < mix_list_count(layer->layers); i++) clear_losses(mix_list_items(layer->layers)[i]);
-}
-
 static bool is_symbolic(mix_list *list) {
   for (int i = 0; list && i < mix_list_count(list); i++)
     if (mix_list_items(list)[i] && mix_tensor_is_symbolic(mix_list_items(list)[i])) return true;
@@ -329,7 +321,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
       !mix_layer_build_for(layer, given->inputs, given->arguments, given->inputs_are_list))
     return NULL;
   if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
-  if (!context.depth && !observed) clear_losses(layer);
+  if (!context.depth && !observed) mix_layer_clear_added(layer);
   mix_call_args args = {.size = sizeof args,
                         .inputs = cast.inputs,
                         .inputs_are_list = given->inputs_are_list,

@@ -236,6 +236,12 @@ mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_add_loss", "a layer") ||
       !mix_given(loss, &mix_tensor_class, "layer_add_loss", "a scalar loss"))
     return mix_error();
+  const mix_shape shape = mix_tensor_shape(loss);
+  if (shape.rank)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "layer_add_loss: the loss of '%s' has shape %s; expected a scalar: use "
+                           "mix_reduce_mean or mix_reduce_sum",
+                           layer->name, MIX_SHAPE_TEXT(shape));
   return mix_list_append(layer->losses, loss);
 }
 
