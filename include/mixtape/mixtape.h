@@ -12,6 +12,7 @@
 #include <mixtape/checkpoint.h>
 #include <mixtape/cifar10.h>
 #include <mixtape/convolution.h>
+#include <mixtape/csv.h>
 #include <mixtape/data_pipeline.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>

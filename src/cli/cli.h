@@ -33,6 +33,8 @@ typedef struct cli_options {
   const char *const *float32_layers;        /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map; /* files; NULL: none */
   const char *lora_layers, *save_lora, *load_lora;
+  const char *label, *features, *words, *missing, *unknown,
+      *columns;      /* of --data FILE.csv; NULL: not given */
   int64_t lora_rank; /* 0: no LoRA is added */
   double lora_alpha; /* 0: the rank */
   const char *simulate;
@@ -117,7 +119,8 @@ typedef struct cli_part {
 typedef struct cli_data {
   cli_part train, test;
   const char *source;
-  int64_t width; /* the guide's model: elements per example */
+  int64_t width;            /* the guide's model: elements per example */
+  mix_csv_columns *columns; /* of a table; else NULL */
 } cli_data;
 /* The data for evaluation and prediction: test data, or training data if there is none. */
 const cli_part *cli_part_to_test(const cli_data *data);
@@ -136,6 +139,17 @@ mix_images cli_load_image_set(const char *name);
 bool cli_load_data(const cli_options *options, int command, cli_data *data);
 /* model_data.c: data for the inputs and outputs of a model from a file. */
 bool cli_load_model_data(const cli_options *options, int command, mix_model *model, cli_data *data);
+
+/* table_data.c: --data FILE.csv. */
+bool cli_is_table(const char *data);
+bool cli_table_options_agree(const char *command, const cli_options *options);
+/* The table by its own columns, or by those that the model learned from. False with the error recorded. */
+bool cli_load_table(const cli_options *options, int command, cli_data *data);
+/* The words of the label, 0 if it has none, and that of a class; NULL: it is none of them. */
+int64_t cli_label_words(const cli_data *data);
+const char *cli_label_word(const cli_data *data, int64_t label);
+/* Writes the columns of a table beside the model's file. */
+mix_status cli_save_columns(const cli_data *data, const char *path);
 
 /* invented_data.c: made-up data, in the shapes and dtypes that the model takes; labels as its losses take
  * them, if it is compiled. False with the error recorded. */

@@ -1,4 +1,4 @@
-/* Data for the guide's model: sets of images, arrays of an .npz. */
+/* Data for the guide's model: sets of images, arrays of an .npz, tables. */
 #include "cli/cli.h"
 
 #include "base/error.h"
@@ -88,7 +88,8 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
     *data = (cli_data){.train = {images.x_train, images.y_train},
                        .test = {images.x_test, images.y_test},
                        .source = images.source};
-  } else if (!load_npz(options->data, command, data)) {
+  } else if (!(cli_is_table(options->data) ? cli_load_table(options, command, data)
+                                           : load_npz(options->data, command, data))) {
     return false;
   }
   if (mix_error() != MIX_OK) return false;

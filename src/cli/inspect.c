@@ -1,5 +1,7 @@
 /* mixtape evaluate, predict, summary, devices and version. */
 #include "cli/cli.h"
+
+#include "base/format.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -45,11 +47,18 @@ static int write_outputs(const char *path, mix_list *outputs) {
   return status == MIX_OK ? CLI_OK : cli_fail();
 }
 
-static int print_classes(mix_tensor *output) {
+/* Numbers, or the words of a table's label. */
+static int print_classes(const cli_data *data, mix_tensor *output) {
   mix_tensor *classes = mix_argmax(output, -1);
   const int64_t *labels = mix_tensor_data(classes);
   if (!labels) return cli_fail();
-  for (int64_t i = 0; i < mix_tensor_shape(classes).dims[0]; i++) printf("%lld\n", (long long)labels[i]);
+  for (int64_t i = 0; i < mix_tensor_shape(classes).dims[0]; i++) {
+    const char *word = cli_label_word(data, labels[i]);
+    if (word)
+      printf("%s\n", MIX_PRINTABLE(word));
+    else
+      printf("%lld\n", (long long)labels[i]);
+  }
   return CLI_OK;
 }
 
@@ -83,7 +92,8 @@ static int predict(cli_options *options) {
   if (code) return code;
   mix_list *outputs = mix_model_predict(model, cli_part_to_test(&data)->x, .batch_size = options->batch_size);
   if (!outputs) return cli_fail();
-  return options->output ? write_outputs(options->output, outputs) : print_classes(mix_list_get(outputs, 0));
+  return options->output ? write_outputs(options->output, outputs)
+                         : print_classes(&data, mix_list_get(outputs, 0));
 }
 
 static int summary(cli_options *options) {

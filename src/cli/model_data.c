@@ -1,5 +1,5 @@
 /* Data for a model from a file: x or x_0, x_1, ..., y or y_0, y_1, ..., sample_weight, taken as they are; or
- * a set of images in the shape that the model takes. */
+ * a set of images in the shape that the model takes; or a table. */
 #include "cli/cli.h"
 
 #include "base/error.h"
@@ -211,6 +211,17 @@ static bool take_images(const mix_model *model, const mix_images *images, bool t
   return !mix_failed();
 }
 
+/* A table is one input. */
+static bool table_fits(const mix_model *model, const cli_data *data) {
+  const cli_part *part = cli_part_to_test(data);
+  const reader r = {.path = data->source, .model = model};
+  const place input = input_place(model, 0);
+  int64_t rows = -1;
+  return check(&r, &input, part->x, "the table's features", &rows) &&
+         (input.count == 1 ||
+          mix_fail_value("%s: a table is one input, and the model takes %d", data->source, input.count));
+}
+
 bool cli_load_model_data(const cli_options *options, int command, mix_model *model, cli_data *data) {
   const bool trains = command == CLI_TRAIN, labelled = command != CLI_PREDICT;
   *data = (cli_data){.source = options->data};
@@ -218,6 +229,8 @@ bool cli_load_model_data(const cli_options *options, int command, mix_model *mod
   if (cli_is_image_set(options->data)) {
     mix_images images = cli_load_image_set(options->data);
     if (mix_failed() || !take_images(model, &images, trains, data)) return false;
+  } else if (cli_is_table(options->data)) {
+    if (!cli_load_table(options, command, data) || !table_fits(model, data)) return false;
   } else {
     reader r = {mix_npz_open(options->data), options->data, model, "test", 0};
     if (!r.npz || !read_part(&r, &data->test, false, labelled)) return false;

@@ -65,7 +65,8 @@ static bool sizes_fit(const char *command, const cli_options *options) {
 }
 
 bool cli_options_agree(const char *command, const cli_options *options) {
-  if (!belongs(command, options) || !sizes_fit(command, options) || !cli_lora_options_agree(command, options))
+  if (!belongs(command, options) || !sizes_fit(command, options) ||
+      !cli_lora_options_agree(command, options) || !cli_table_options_agree(command, options))
     return false;
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,

@@ -10,11 +10,25 @@ const cli_option_row cli_option_rows[] = {
      "MobileNetV2; the Transformer of the official models (encoder and decoder; 61,362,176 parameters); or a "
      "model that Keras saved, with its loss, optimizer, metrics, policies and generation",
      "guide"},
-    {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
-     "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
-     "arrays x, y, also with _train or _test behind; for a model from a file, as they are: x or x_0, x_1, "
-     "..., y or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a "
-     "model by name synthetic)"},
+    {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz|FILE.csv",
+     "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, a "
+     "table (--label), or arrays x, y, also with _train or _test behind; for a model from a file, as they "
+     "are: x or x_0, x_1, ..., y or y_0, ..., sample_weight, each also with _train or _test behind (default "
+     "mnist; for a model by name synthetic)"},
+    {"label", TEXT, FIELD(label), RUNS, "COLUMN",
+     "of --data FILE.csv: the column to learn; its words are classes in sorted order"},
+    {"features", TEXT, FIELD(features), RUNS, "A,B,...",
+     "of --data FILE.csv: the columns that the model takes (default: all but the label)"},
+    {"words", TEXT, FIELD(words), RUNS, "A,B,...",
+     "of --data FILE.csv: columns of words although they begin with a number, such as postal codes"},
+    {"missing", TEXT, FIELD(missing), RUNS, "error|drop|mean|NUMBER",
+     "of --data FILE.csv: of a missing value, leave its row out, or fill it (default error)"},
+    {"unknown", CHOICE, FIELD(unknown), RUNS, "error|index",
+     "of --data FILE.csv: a word that the model has not learned is an error (default) or the number after "
+     "the last one"},
+    {"columns", TEXT, FIELD(columns), RUNS, "FILE.json",
+     "of --data FILE.csv: the columns that a model has learned from, their words and means (default: those "
+     "that train --save FILE wrote to FILE.columns.json, if the model is FILE)"},
     {"image-size", COUNT, FIELD(image_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "
      "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},

@@ -181,7 +181,7 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case DATA:
     *(const char **)field = value;
     return cli_is_image_set(value) || !strcmp(value, "synthetic") || ends_in(value, ".npz") ||
-           bad_value(command, row, value, row->argument);
+           cli_is_table(value) || bad_value(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
            bad_value(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");

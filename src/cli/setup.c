@@ -191,6 +191,7 @@ mix_model *cli_compiled_model(cli_options *options, int64_t width) {
 static int prepare_named(cli_options *options, int command, cli_data *data, mix_model **model) {
   const bool flat = cli_is_guide(options) && strcmp(options->data, "synthetic");
   if (flat && !cli_load_data(options, command, data)) return cli_fail();
+  if (flat && !options->classes) options->classes = cli_label_words(data);
   *model = cli_build_named_model(options, flat ? data->width : 0);
   return *model && cli_compile(options, *model) == MIX_OK &&
                  (flat || cli_load_model_data(options, command, *model, data))

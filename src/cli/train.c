@@ -149,6 +149,8 @@ static int run(cli_options *options) {
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
   if (good && options->save && cli_save(model, options->save, options->max_shard_size) != MIX_OK)
     whole = cli_fail() == CLI_OK;
+  if (good && options->save && whole && cli_save_columns(&data, options->save) != MIX_OK)
+    whole = cli_fail() == CLI_OK;
   if (good && options->save_lora && mix_model_save_lora(model, options->save_lora) != MIX_OK)
     whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;

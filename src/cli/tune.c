@@ -221,6 +221,7 @@ static int run(cli_options *options) {
   mix_model *model;
   if (!code) code = cli_prepare(&first, CLI_TRAIN, &t.data, &model);
   if (code) return code;
+  options->classes = first.classes; /* of a table's label */
   if (!t.data.test.x && options->validation_split == 0) options->validation_split = SPLIT;
   t.width = cli_is_guide(options) ? mix_model_input_shape(model, 0).dims[1] : 0;
   return search(&t, model);

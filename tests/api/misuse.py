@@ -21,7 +21,7 @@ OBJECTS = {
     "mix_list", "mix_tensor", "mix_variable", "mix_tape", "mix_function", "mix_generator", "mix_policy",
     "mix_layer", "mix_initializer", "mix_regularizer", "mix_constraint", "mix_loss", "mix_metric",
     "mix_optimizer", "mix_loss_scale", "mix_dataset", "mix_iterator", "mix_model", "mix_history", "mix_npz",
-    "mix_callback", "mix_checkpoint", "mix_logs", "mix_numerics", "mix_schedule",
+    "mix_callback", "mix_checkpoint", "mix_logs", "mix_numerics", "mix_schedule", "mix_csv_columns",
 }
 # Queries, where an object of another kind has no such thing, and calls that take any object.
 ANY_OBJECT = {"mix_policy_equal", "mix_retain", "mix_release", "mix_scope_leave",
@@ -117,6 +117,8 @@ PLAIN = {
     "mix_optimizer_compute_gradients_of": {"variables": "a_list_of_variables()", "loss": "loss_of"},
     "mix_loss_scale_get": {"identifier": '"dynamic"'}, "mix_list_get": {"index": "0"},
     "mix_loss_scale_from_text": {"text": '"dynamic"'}, "mix_npz_name": {"index": "0"},
+    "mix_csv_options": {"path": "a_table()"}, "mix_csv_columns_save": {"path": '"c.json"'},
+    "mix_csv_columns_load": {"path": "a_columns_file()"},
     "mix_npz_require": {"name": '"a"'}, "mix_set_semantics": {"name": '"tf_keras"'},
     "mix_semantics_named": {"name": '"tf_keras"'}, "mix_set_global_policy": {"name": '"float32"'},
     "mix_set_floatx": {"name": '"float32"'}, "mix_set_device": {"name": '"cpu"'},

@@ -107,6 +107,17 @@ static inline mix_npz *an_npz(void) {
   mix_npz_save("archive.npz", 1, name_array, &tensor);
   return mix_npz_open("archive.npz");
 }
+static inline const char *a_table(void) {
+  FILE *file = fopen("table.csv", "w");
+  if (file) fputs("n,w\n1,a\n2,b\n", file);
+  if (file) fclose(file);
+  return "table.csv";
+}
+static inline mix_csv_columns *a_csv_columns(void) { return mix_csv_load(a_table()).columns; }
+static inline const char *a_columns_file(void) {
+  mix_csv_columns_save(a_csv_columns(), "columns.json");
+  return "columns.json";
+}
 static inline mix_callback *a_callback(void) { return mix_terminate_on_nan(); }
 static inline mix_checkpoint *a_checkpoint(void) {
   static int number; /* a folder of its own, as checkpoints of another run are not overwritten */

@@ -1,0 +1,196 @@
+/* Tables of the program: what train keeps of the columns, what evaluate and predict make of other tables by
+ * it, which commands take them, and what is refused. */
+#include "cli/program.h"
+
+enum { ROWS = 48 };
+
+static const char *colour_of(int row) {
+  static const char *const colours[] = {"green", "blue, dark", "red"};
+  return colours[row % 3];
+}
+static const char *side_of(int row) {
+  static const char *const sides[] = {"top", "right", "left", "bottom"};
+  return sides[row % 4];
+}
+
+/* The rows that `of` divides; `label` as the last column, or without it. */
+static const char *write_table(const char *name, int of, bool label) {
+  FILE *file = fopen(in_folder(name), "w");
+  assert_non_null(file);
+  fprintf(file,
+          "\xef\xbb\xbf"
+          "size,colour%s\r\n",
+          label ? ",side" : "");
+  for (int i = 0; i < ROWS; i++)
+    if (i % of == 0)
+      fprintf(file, "%d,\"%s\"%s%s\r\n", i % 7, colour_of(i), label ? "," : "", label ? side_of(i) : "");
+  assert_int_equal(fclose(file), 0);
+  return in_folder(name);
+}
+
+#define TRAIN "train", "--data", in_folder("train.csv"), "--label", "side", "--units", "4", "--verbose", "0"
+
+static int setup(void **state) {
+  if (folder_begin(state)) return -1;
+  setenv("MIXTAPE_OFFLINE", "1", 1);
+  write_table("train.csv", 1, true);
+  write_table("other.csv", 4, true);  /* all of one side */
+  write_table("plain.csv", 6, false); /* of one colour */
+  return 0;
+}
+
+/* Lines of the latest run's output. */
+static int lines_of_output(char lines[ROWS][32]) {
+  int count = 0;
+  for (const char *at = program_out; *at; at += strcspn(at, "\n") + 1) {
+    assert_true(count < ROWS && strcspn(at, "\n") < 32);
+    snprintf(lines[count++], 32, "%.*s", (int)strcspn(at, "\n"), at);
+  }
+  return count;
+}
+
+/* Other tables, by themselves, would number their words in another way. */
+static void compare_predictions(const char *option, const char *file, const char *extra) {
+  char all[ROWS][32], some[ROWS][32];
+  assert_code(run_program("predict", option, file, extra, "4", "--data", in_folder("train.csv")), 0);
+  assert_int_equal(lines_of_output(all), ROWS);
+  int right = 0;
+  for (int i = 0; i < ROWS; i++) right += !strcmp(all[i], side_of(i));
+  assert_code(run_program("evaluate", option, file, extra, "4", "--data", in_folder("train.csv"), "--json"),
+              0);
+  json_t *object = printed_object();
+  const double accuracy = number_in(json_object_get(json_object_get(object, "test"), "accuracy"));
+  json_decref(object);
+  assert_int_equal((int)lround(accuracy * ROWS), right);
+  const char *const others[] = {"other.csv", "plain.csv"};
+  for (int t = 0; t < 2; t++) {
+    const int of = t ? 6 : 4;
+    assert_code(run_program("predict", option, file, extra, "4", "--data", in_folder(others[t])), 0);
+    assert_int_equal(lines_of_output(some), ROWS / of);
+    for (int i = 0; i < ROWS / of; i++) assert_string_equal(some[i], all[i * of]);
+  }
+}
+
+static void other_tables_have_the_words_of_the_first(void **state) {
+  (void)state;
+  assert_code(run_program(TRAIN, "--epochs", "30", "--save", in_folder("m.keras")), 0);
+  assert_has(program_err, "data: ");
+  compare_predictions("--model", in_folder("m.keras"), "--batch-size");
+  assert_code(run_program(TRAIN, "--epochs", "30", "--save", in_folder("m.npz")), 0);
+  compare_predictions("--init-weights", in_folder("m.npz"), "--units");
+  static char text[4096];
+  read_text(in_folder("m.keras.columns.json"), text, sizeof text);
+  assert_has(text, "blue, dark");
+  /* training goes on by the same columns; --columns names them */
+  assert_code(run_program("train", "--data", in_folder("other.csv"), "--model", in_folder("m.keras"),
+                          "--verbose", "0"),
+              0);
+  assert_code(rename(in_folder("m.keras.columns.json"), in_folder("c.json")), 0);
+  assert_code(run_program("predict", "--model", in_folder("m.keras"), "--data", in_folder("plain.csv")), 1);
+  assert_has(program_err, "column 'colour' holds words");
+  assert_has(program_err, "--columns FILE.json");
+  assert_code(run_program("evaluate", "--model", in_folder("m.keras"), "--data", in_folder("other.csv")), 1);
+  assert_has(program_err, "--label COLUMN is missing");
+  assert_code(run_program("predict", "--model", in_folder("m.keras"), "--data", in_folder("plain.csv"),
+                          "--columns", in_folder("c.json")),
+              0);
+}
+
+static void every_command_of_data_takes_tables(void **state) {
+  (void)state;
+  static const char *const commands[] = {"train", "numerics", "tune-precision"};
+  for (int i = 0; i < 3; i++)
+    assert_code(run_program(commands[i], "--data", in_folder("train.csv"), "--label", "side", "--units", "4",
+                            "--steps", "2"),
+                0);
+  assert_code(run_program(TRAIN, "--loop", "custom", "--policy", "mixed_bfloat16"), 0);
+  assert_code(run_program("compile", "--data", in_folder("train.csv"), "--target", "h100"), 2);
+  assert_has(program_err, "--label COLUMN is missing");
+  for (int i = 0; i < 2; i++) {
+    assert_code(run_program(i ? "summary" : "bench", "--data", in_folder("train.csv")), 2);
+    assert_has(program_err, "unknown option '--data'");
+  }
+}
+
+/* A label of numbers, for a model of a file that is not a classifier. */
+static void numbers_are_learned(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = mix_sequential(mix_list_of(mix_dense(1)));
+    mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 1));
+    mix_model_compile(model, .loss = "mse");
+    mix_model_save(model, in_folder("line.keras"));
+    if (mix_error()) fail_msg("%s", mix_error_message());
+  }
+  write_in_folder("/line.csv", "x,y,id\n1,2.5,a\n2,NA,b\n,3,c\n4,5,d\n");
+#define LINE "--model", in_folder("line.keras"), "--data", in_folder("line.csv")
+  assert_code(run_program("train", LINE, "--label", "y", "--features", "x"), 1);
+  assert_has(program_err, "line.csv, line 3, column 'y': 'NA' is a missing value");
+  assert_code(run_program("train", LINE, "--label", "y", "--features", "x", "--missing", "drop", "--save",
+                          in_folder("line2.keras"), "--json", "--verbose", "0"),
+              0);
+  json_t *object = printed_object();
+  assert_true(
+      isfinite(number_in(json_array_get(json_object_get(json_object_get(object, "history"), "loss"), 0))));
+  json_decref(object);
+  /* what is kept says which column is x, and that rows are dropped, unless an option says otherwise */
+  static const struct {
+    const char *missing;
+    int rows;
+  } cases[] = {{"drop", 3}, {"mean", 4}, {"7", 4}};
+  for (int i = 0; i < 3; i++)
+    MIX_SCOPE {
+      assert_code(run_program("predict", "--model", in_folder("line2.keras"), "--data", in_folder("line.csv"),
+                              "--output", in_folder("y.npy"), "--missing", cases[i].missing),
+                  0);
+      mix_tensor *y = mix_npy_load(in_folder("y.npy"));
+      assert_true(mix_shape_equal(mix_tensor_shape(y), MIX_SHAPE(cases[i].rows, 1)));
+    }
+  assert_code(run_program("train", LINE, "--label", "y", "--missing", "drop"), 1);
+  assert_has(program_err, "the table's features is (2, 2); expected examples for input 1 of 1");
+}
+
+static void unknown_words(void **state) {
+  (void)state;
+  assert_code(run_program(TRAIN, "--save", in_folder("u.keras")), 0);
+  write_in_folder("/new.csv", "colour,size\nred,1\nviolet,2\n");
+  assert_code(run_program("predict", "--model", in_folder("u.keras"), "--data", in_folder("new.csv")), 1);
+  assert_has(program_err, "new.csv, line 3, column 'colour': 'violet' is none of the column's words");
+  assert_code(run_program("predict", "--model", in_folder("u.keras"), "--data", in_folder("new.csv"),
+                          "--unknown", "index"),
+              0);
+}
+
+static void options_that_do_not_belong_together(void **state) {
+  (void)state;
+  static const char *const rows[][5] = {
+      {"--data", "digits", "--label", "side", "--label belongs to --data FILE.csv, and the data are digits"},
+      {"--data", "x.npz", "--columns", "c.json", "--columns belongs to --data FILE.csv"},
+      {"--data", "x.csv", "--missing", "drop", "--label COLUMN is missing"},
+      {"--data", "x.csv", "--missing", "some", "--label COLUMN is missing"},
+      {"--data", "x.csv", "--unknown", "some", "--unknown: 'some' given"},
+      {"--data", "x.csv", "--model", "resnet56", "resnet56 takes no table"},
+      {"--data", "x.csv", "--label", "", "--label: '' given"},
+      {"--data", ".csv", "--label", "y", "--data: '.csv' given"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_code(run_program("train", rows[i][0], rows[i][1], rows[i][2], rows[i][3]), 2);
+    assert_has(program_err, rows[i][4]);
+  }
+  assert_code(run_program(TRAIN, "--columns", "c.json"), 2);
+  assert_has(program_err, "--columns c.json says which columns there are; leave --label out");
+  assert_code(run_program(TRAIN, "--missing", "some"), 2);
+  assert_has(program_err, "--missing: 'some' given; expected error, drop, mean or a number");
+  assert_code(run_program("train", "--data", in_folder("none.csv"), "--label", "y"), 1);
+  assert_has(program_err, "none.csv: cannot be opened");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(other_tables_have_the_words_of_the_first),
+      cmocka_unit_test(every_command_of_data_takes_tables),
+      cmocka_unit_test(numbers_are_learned),
+      cmocka_unit_test(unknown_words),
+      cmocka_unit_test(options_that_do_not_belong_together),
+  };
+  return cmocka_run_group_tests(tests, setup, folder_end);
+}
