@@ -305,7 +305,8 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
 /* A command with its arguments. Returns the exit status. */
 typedef int cli_command(int argc, char **argv);
 cli_command cli_train, cli_evaluate, cli_predict, cli_compile_for_target, cli_summary, cli_convert,
-    cli_quantize, cli_devices, cli_version, cli_bench, cli_numerics, cli_tune_precision, cli_amp, cli_graph;
+    cli_quantize, cli_devices, cli_version, cli_bench, cli_numerics, cli_tune_precision, cli_amp, cli_graph,
+    cli_new;
 
 /* amp_policy.c: does a layer compute in 16 bits? Prints each layer's policy, dtypes and casts; false with the
  * error recorded. */

@@ -32,6 +32,7 @@ static const command commands[] = {
     {"tune-precision", cli_tune_precision,
      "the smallest set of layers that must stay float32 to train in 16 bits like float32"},
     {"bench", cli_bench, "speed and memory of training steps on this machine, as ratios within one run"},
+    {"new", cli_new, "a folder with a program, a test and their build, to begin with"},
     {"version", cli_version, "the version"},
 };
 

@@ -1,5 +1,6 @@
-# scripts/install and scripts/uninstall: what is installed, that all of it goes and nothing else, and that a
-# program links with the static library by what pkg-config says.
+# scripts/install and scripts/uninstall: what is installed, that all of it goes and nothing else, that the
+# project of `mixtape new` builds with it, and that a program links with the static library by what pkg-config
+# says.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -35,9 +36,22 @@ version=$(pkg-config --modversion "$installed"/lib*/pkgconfig/mixtape.pc)
 "$installed/bin/mixtape" version | grep -x "mixtape $version" >/dev/null ||
   fail "the program and pkg-config have different versions"
 
+# What `mixtape new` writes builds against it and passes its test, by make and by CMake.
+export PKG_CONFIG_PATH=$(dirname "$installed"/lib*/pkgconfig/mixtape.pc)
+"$installed/bin/mixtape" new "$work/my_net/" >"$work/log"
+make -C "$work/my_net" CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror' all test >"$work/log" 2>&1 ||
+  fail "mixtape new, make: $(cat "$work/log")"
+(cd "$work/my_net/build" && ./my_net >"$work/log" 2>&1) || fail "mixtape new, program: $(cat "$work/log")"
+grep 'test accuracy: ' "$work/log" >/dev/null || fail "mixtape new: its program says $(cat "$work/log")"
+"$installed/bin/mixtape" evaluate --model "$work/my_net/build/my_net.keras" --data digits >/dev/null 2>&1 ||
+  fail "mixtape new: its program's model cannot be read"
+{ cmake -S "$work/my_net" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$installed" \
+  -DCMAKE_C_FLAGS='-Wall -Wextra -Wpedantic -Werror' && cmake --build "$work/cmake" &&
+  ctest --test-dir "$work/cmake" --no-tests=error --output-on-failure; } >"$work/log" 2>&1 ||
+  fail "mixtape new, CMake: $(cat "$work/log")"
+
 # Without the shared library the linker takes the static one.
 rm "$installed"/lib*/libmixtape.so*
-export PKG_CONFIG_PATH=$(dirname "$installed"/lib*/pkgconfig/mixtape.pc)
 cc tests/api/consumer/consumer.c -o "$work/program" $(pkg-config --static --cflags --libs mixtape) ||
   fail "pkg-config --static does not link"
 ! readelf -d "$work/program" | grep libmixtape >/dev/null || fail "the program needs libmixtape.so"
