@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Real Keras loads what `mixtape convert` writes, predicts, and trains on.
 
-  converted.py keras3|tf_keras MIXTAPE FOLDER...
-  converted.py --other keras3|tf_keras MIXTAPE FOLDER...
+  converted.py [--only PATTERN] keras3|tf_keras MIXTAPE FOLDER...
+  converted.py --other [--only PATTERN] keras3|tf_keras MIXTAPE FOLDER...
 
 MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json,
 or keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the
@@ -23,23 +23,32 @@ the first loss alone is compared.
 
 Keras 3 does not train on with the optimizer of any .h5 (it builds it without variables), and tf_keras not
 with the state of a LossScaleOptimizerV3, whose set_weights finds it unbuilt. tf_keras keeps no loss scale in
-a file. Not part of the tests: it needs TensorFlow, Keras and tf_keras. Exits with 1 if anything differs.
+a file. Small files come first: the last few, of whole networks, take as long as all others together.
+--only takes those whose whole name the pattern matches, so that several processes can share the work. Not
+part of the tests: it needs TensorFlow, Keras and tf_keras. Exits with 1 if anything differs.
 """
+import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import numpy as np
 
-other = sys.argv[1] == "--other"
-if other:
-    del sys.argv[1]
-generation, program = sys.argv[1:3]
+parser = argparse.ArgumentParser()
+parser.add_argument("--other", action="store_true")
+parser.add_argument("--only", type=re.compile, default=re.compile(".*"))
+parser.add_argument("generation", choices=("keras3", "tf_keras"))
+parser.add_argument("program")
+parser.add_argument("folders", type=pathlib.Path, nargs="+")
+options = parser.parse_args()
+other, generation, program = options.other, options.generation, options.program
 new = generation == "keras3"
 if new:
     import keras
@@ -276,11 +285,13 @@ def check_other(case, folder):
 
 
 def main():
-    paths = [path for folder in sys.argv[3:] for path in sorted(pathlib.Path(folder).glob("*.keras"))
-             if is_ours(path)]
+    paths = [path for folder in options.folders for path in folder.glob("*.keras")
+             if options.only.fullmatch(path.stem) and is_ours(path)]
+    paths.sort(key=lambda path: (path.stat().st_size, path))
     missing, checked = 0, 0
     with tempfile.TemporaryDirectory() as name:
         for path in paths:
+            began = time.monotonic()
             error = convert(path, pathlib.Path(name) / "probe.npz")
             if "there is no built-in layer class" in error:
                 missing += 1
@@ -296,7 +307,7 @@ def main():
             if not other:
                 check_case(Case(path), pathlib.Path(name))
             checked += 1
-            print("checked", path.stem, flush=True)
+            print("checked", path.stem, f"{time.monotonic() - began:.0f} s", flush=True)
     kinds, place = ("two", "there") if other else ("four", "here")
     print(f"{generation}: {checked} models checked in {kinds} kinds of files, {missing} have layers that are "
           f"missing {place}, {len(failures)} failures")
