@@ -1,61 +1,6 @@
-/* The guide's model on real MNIST (MIXTAPE_DATA_DIR): 64 units, batches of 128 and five epochs, for each
- * policy and five seeds. The goal: mean test accuracies of at least 0.965, within 0.4 points of each other.
- */
-#include "support/skip.h"
-#include "cli/program.h"
-
-static bool at_hand(void) {
-  const char *folder = getenv("MIXTAPE_DATA_DIR");
-  return folder && *folder;
-}
-
-enum { SEEDS = 5 };
-
-/* Test accuracy of one run. rest: options that the runs differ in, NULL at the end. */
-static double trained_accuracy(int seed, const char *const *rest) {
-  char number[16];
-  snprintf(number, sizeof number, "%d", seed);
-  const char *arguments[32] = {"train",    "--data", "mnist",  "--units",   "64", "--batch-size", "128",
-                               "--epochs", "5",      "--json", "--verbose", "0",  "--seed",       number};
-  int count = 14;
-  while (*rest) arguments[count++] = *rest++;
-  assert_code(run_program_to(NULL, arguments), 0);
-  assert_has(program_err, "data: MNIST");
-  json_t *report = printed_object();
-  double accuracy = number_in(json_object_get(json_object_get(report, "test"), "accuracy"));
-  json_decref(report);
-  return accuracy;
-}
-
-static double mean_accuracy(const char *const *rest, const char *what) {
-  double sum = 0;
-  for (int seed = 1; seed <= SEEDS; seed++) {
-    double accuracy = trained_accuracy(seed, rest);
-    print_message("%s, seed %d: test accuracy %.4f\n", what, seed, accuracy);
-    sum += accuracy;
-  }
-  print_message("%s: mean %.4f\n", what, sum / SEEDS);
-  return sum / SEEDS;
-}
-
-static void assert_goal(const double mean[3]) {
-  double worst = fmin(mean[0], fmin(mean[1], mean[2])), best = fmax(mean[0], fmax(mean[1], mean[2]));
-  assert_true(worst >= 0.965);
-  assert_true(best - worst <= 0.004);
-}
-
-static void check_policies(const char *loop) {
-  if (!at_hand()) SKIP("MIXTAPE_DATA_DIR is not set");
-  static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
-  double mean[3];
-  for (int i = 0; i < 3; i++) {
-    char what[64];
-    snprintf(what, sizeof what, "%s, %s", policies[i], loop);
-    mean[i] = mean_accuracy(
-        (const char *[]){"--validation-split", "0.2", "--policy", policies[i], "--loop", loop, NULL}, what);
-  }
-  assert_goal(mean);
-}
+/* The guide's model on real MNIST: `fit` under each policy, and the guide's own sizes. The custom loop and
+ * the graph rewrite, which other tests run on small data by day, learn it in test_mnist_loops_nightly.c. */
+#include "cli/mnist.h"
 
 /* 375 steps of 128 are the 48,000 images that a validation split of 0.2 leaves. */
 static void steps_and_history(void **state) {
@@ -69,20 +14,7 @@ static void steps_and_history(void **state) {
   json_decref(report);
 }
 
-static void the_graph_rewrite_learns_mnist(void **state) {
-  (void)state;
-  if (!at_hand()) SKIP("MIXTAPE_DATA_DIR is not set");
-  static const char *const dtypes[] = {"float16", "bfloat16"};
-  double mean[3] = {mean_accuracy((const char *[]){NULL}, "float32")};
-  for (int i = 0; i < 2; i++)
-    mean[i + 1] = mean_accuracy((const char *[]){"--graph-rewrite", dtypes[i], NULL}, dtypes[i]);
-  assert_goal(mean);
-}
-
 static void fit_learns_mnist_under_every_policy(void **state) { (void)state, check_policies("fit"); }
-static void the_custom_loop_learns_mnist_under_every_policy(void **state) {
-  (void)state, check_policies("custom");
-}
 
 /* The guide's own fit: batches of 8192, six steps an epoch, above 0.9 after five epochs. 512 units instead of
  * its 4096. */
@@ -145,12 +77,9 @@ static void W03_M10_4096_units(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(W11_the_guides_fit),
-                                     cmocka_unit_test(W11_M10_the_guides_fit_of_4096_units),
-                                     cmocka_unit_test(W03_M10_4096_units),
-                                     cmocka_unit_test(steps_and_history),
-                                     cmocka_unit_test(fit_learns_mnist_under_every_policy),
-                                     cmocka_unit_test(the_graph_rewrite_learns_mnist),
-                                     cmocka_unit_test(the_custom_loop_learns_mnist_under_every_policy)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(W11_the_guides_fit), cmocka_unit_test(W11_M10_the_guides_fit_of_4096_units),
+      cmocka_unit_test(W03_M10_4096_units), cmocka_unit_test(steps_and_history),
+      cmocka_unit_test(fit_learns_mnist_under_every_policy)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
