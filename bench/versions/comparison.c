@@ -7,11 +7,14 @@
 
 typedef struct candidate {
   bench_step step;
-  bench_product *product; /* NULL: the candidate is the step */
+  bench_product *product; /* NULL: the candidate is the step, or a model's */
+  mix_model *model;
+  cli_part data;
 } candidate;
 
 BENCH_COMPARISON bench_comparison_step BENCH_COMPARISON_STEP;
 BENCH_COMPARISON bench_comparison_product BENCH_COMPARISON_PRODUCT;
+BENCH_COMPARISON bench_comparison_model BENCH_COMPARISON_MODEL;
 BENCH_COMPARISON bench_comparison_run BENCH_COMPARISON_RUN;
 
 void *BENCH_COMPARISON_STEP(const char *policy, int64_t units, int64_t batch, int threads) {
@@ -37,7 +40,34 @@ void *BENCH_COMPARISON_PRODUCT(const char *dtype, const char *text, int threads)
   return NULL;
 }
 
+static bool prepare_model(candidate *x, cli_options *options, int64_t batch) {
+  x->model = mix_set_global_policy(options->policy) == MIX_OK ? cli_compiled_model(options, 0) : NULL;
+  const cli_invention invention = cli_invention_of(options, batch, 1);
+  return x->model && cli_invent_data(x->model, &invention, &x->data);
+}
+
+void *BENCH_COMPARISON_MODEL(const char *model, const char *policy, int64_t batch, int threads) {
+  candidate *x = calloc(1, sizeof *x);
+  cli_options options = {.model = model, .policy = policy, .batch_size = batch, .seed = 1};
+  if (!cli_is_model_file(&options)) {
+    options.layers = 2, options.units = 256, options.classes = 1000;
+    options.optimizer = "adam", options.loss = "sparse_categorical_crossentropy",
+    options.metrics = "accuracy";
+  }
+  if (x && mix_set_threads(threads) == MIX_OK && prepare_model(x, &options, batch)) return x;
+  cli_fail();
+  free(x);
+  return NULL;
+}
+
+static bool train_model(candidate *x) {
+  bool good = false;
+  MIX_SCOPE { good = mix_model_train_on_batch(x->model, x->data.x, x->data.y) != NULL; }
+  return good;
+}
+
 bool BENCH_COMPARISON_RUN(void *context) {
   candidate *x = context;
+  if (x->model) return train_model(x);
   return x->product ? bench_product_run(x->product) : bench_step_run(&x->step);
 }

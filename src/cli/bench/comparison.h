@@ -12,6 +12,7 @@ typedef struct bench_candidate {
   bool (*run)(void *context);
   void *context;
   bool pause;          /* before each timing, so that threads of other libraries go to sleep */
+  bool processor_time; /* of all threads, not of the clock: other work on the machine counts little */
   int repeats;         /* runs in a timing; 0: chosen so that the clock can measure it */
   double median, best; /* seconds of one run */
   double rounds[BENCH_ROUNDS];
