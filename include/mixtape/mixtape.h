@@ -26,6 +26,7 @@
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>
+#include <mixtape/linear_algebra.h>
 #include <mixtape/lora.h>
 #include <mixtape/loss.h>
 #include <mixtape/loss_scale.h>

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/complex.h"
 #include "graph/lock.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"
@@ -289,6 +290,12 @@ mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count,
     if (!inputs[i] || !mix_is(inputs[i], &mix_tensor_class)) {
       mix_fail_type("%s%s: operand %d is %s; expected a tensor", op->name, where(), i,
                     inputs[i] ? "another object" : "NULL");
+      complete = false;
+    } else if (inputs[i]->node->op->flags & MIX_OP_COMPLEX) {
+      mix_fail_unsupported(
+          "%s%s: operand %d is complex; take its real or imaginary part, its magnitude or its "
+          "angle, which is all that is computed of such numbers",
+          op->name, where(), i);
       complete = false;
     } else {
       edges[i] = (mix_edge){inputs[i]->node, inputs[i]->output};

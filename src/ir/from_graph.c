@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/body.h"
+#include "graph/complex.h"
 #include "graph/lock.h"
 #include "graph/node_set.h"
 #include "ir/ir.h"
@@ -103,6 +104,11 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
     if (from->values[i] >= 0) continue; /* an argument, or the entry value of a variable */
     if (mix_node_finished(node))
       from->values[i] = add_constants(ir, node, outlives);
+    else if (node->op->flags & MIX_OP_COMPLEX)
+      return mix_fail_unsupported(
+          "evaluate: a result%s%s is complex; only its real or imaginary part, its magnitude or its angle can "
+          "be one",
+          node->scope ? " of " : "", node->scope ? node->scope : "");
     else if (((node->op->flags & MIX_OP_READ) && node->input_count == 1) || is_alias(node))
       from->values[i] = edge_value(from, node->inputs[0]);
     else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic)

@@ -16,13 +16,9 @@ typedef struct refusal {
 } refusal;
 static const refusal refusals[] = {
     {"Argpartition", "no partition"},
-    {"Eig", "no solver for eigenvalues"},
     {"ElasticTransform", "TensorFlow's random numbers"},
-    {"Lstsq", "no solver for eigenvalues"},
     {"Nonzero", "depends on the values"},
-    {"Pinv", "no solver for eigenvalues"},
     {"Polar", "complex numbers"},
-    {"SVD", "no solver for eigenvalues"},
 };
 
 /* Its first step moves weights by thousands, past many poles of the tangent: where they come to rest depends

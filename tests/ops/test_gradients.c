@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "ops/collective.h"
+#include "ops/decompositions.h"
 #include <mixtape/einsum.h>
 #include <mixtape/convolution.h>
+#include <mixtape/linear_algebra.h>
 #include <mixtape/scan.h>
 
 enum { OPERANDS = 3, ELEMENTS = 32 };
@@ -365,6 +367,42 @@ static mix_tensor *build_sort(mix_tensor *const *x) { return mix_sort(x[0], 0, t
 static mix_tensor *build_cumulative(mix_tensor *const *x) {
   return mix_add(mix_cumulative_sum(x[0], 1), mix_cumulative_product(x[0], 0));
 }
+/* Elements between -1 and 1 beside 0, 3 and 7 on the diagonal: eigenvalues and singular values are apart, so
+ * that third derivatives stay below 1000. */
+static mix_tensor *apart(mix_tensor *x) {
+  const double diagonal[] = {0.25, 0, 0, 0, 3, 0, 0, 0, 7};
+  const mix_shape shape = mix_tensor_shape(x);
+  mix_tensor *whole = mix_cast(tensor(MIX_FLOAT64, MIX_SHAPE(3, 3), diagonal), mix_tensor_dtype(x));
+  return mix_add(x, mix_slice(whole, MIX_SHAPE(0, 0),
+                              MIX_SHAPE(shape.dims[shape.rank - 2], shape.dims[shape.rank - 1])));
+}
+#define PART(name, call, place)                                                                              \
+  static mix_tensor *build_##name(mix_tensor *const *x) { return mix_list_get(call, place); }
+PART(eigh_values, mix_eigh(apart(x[0])), 0)
+PART(eigh_vectors, mix_eigh(apart(x[0])), 1)
+PART(svd_values, mix_svd(apart(x[0]), false), 0)
+PART(svd_left, mix_svd(apart(x[0]), false), 1)
+PART(svd_right, mix_svd(apart(x[0]), false), 2)
+PART(svd_full_left, mix_svd(apart(x[0]), true), 1)
+PART(svd_full_right, mix_svd(apart(x[0]), true), 2)
+PART(eig_real, mix_eig(apart(x[0])), 0)
+/* The first two rows and columns turn, so that two eigenvalues are complex. */
+static mix_tensor *turning(mix_tensor *x) {
+  const double turn[] = {1, 4, 0, -4, 1.5, 0, 0, 0, 9};
+  return mix_add(x, mix_cast(tensor(MIX_FLOAT64, MIX_SHAPE(3, 3), turn), mix_tensor_dtype(x)));
+}
+/* The two are conjugate, whichever is first. */
+static mix_tensor *build_eig_imaginary(mix_tensor *const *x) {
+  return mix_abs(mix_list_get(mix_eig(turning(x[0])), 1));
+}
+/* Magnitudes: the angles of vectors are any. */
+static mix_tensor *build_eig_vectors(mix_tensor *const *x) {
+  mix_list *parts = mix_eig(turning(x[0]));
+  return parts ? mix_add(mix_square(mix_list_get(parts, 2)), mix_square(mix_list_get(parts, 3))) : NULL;
+}
+static mix_tensor *build_matrix_solve(mix_tensor *const *x) {
+  return mix_apply(&mix_op_matrix_solve, NULL, 2, (mix_tensor *[]){apart(x[0]), x[1]});
+}
 /* In one process. */
 static mix_tensor *build_start(mix_tensor *const *x) { return mix_all_reduce_start(x[0]); }
 static mix_tensor *build_done(mix_tensor *const *x) {
@@ -438,6 +476,22 @@ static const row rows[] = {
     {"fourier", build_imaginary_part, 2, {{MIX_SHAPE(5), -1, 1}, {MIX_SHAPE(5), -1, 1}}, 0},
     {"divide", build_inverse, 2, {{MIX_SHAPE(5), -1, 1}, {MIX_SHAPE(5), -1, 1}}, 0},
     {"transpose", build_sort, 1, {{M, -2, 2}}, 0},
+    {"eigh", build_eigh_vectors, 1, {{MIX_SHAPE(2, 3, 3), -1, 1}}, 0},
+    {"eigh", build_eigh_values, 1, {{MIX_SHAPE(2, 2), -1, 1}}, 0},
+    {"eigh", build_eigh_values, 1, {{MIX_SHAPE(2, 3, 3), -1, 1}}, 0},
+    {"eigh", build_eigh_vectors, 1, {{MIX_SHAPE(3, 3), -1, 1}}, 0},
+    {"svd", build_svd_values, 1, {{MIX_SHAPE(2, 3, 2), -1, 1}}, 0},
+    {"svd", build_svd_left, 1, {{MIX_SHAPE(2, 3), -1, 1}}, 0},
+    {"svd", build_svd_left, 1, {{MIX_SHAPE(3, 1), -1, 1}}, 0},
+    {"svd", build_svd_left, 1, {{MIX_SHAPE(3, 3), -1, 1}}, 0},
+    {"svd", build_svd_right, 1, {{MIX_SHAPE(2, 2, 3), -1, 1}}, 0},
+    {"svd", build_svd_right, 1, {{MIX_SHAPE(3, 2), -1, 1}}, 0},
+    {"svd", build_svd_full_left, 1, {{MIX_SHAPE(3, 2), -1, 1}}, 0},
+    {"svd", build_svd_full_right, 1, {{MIX_SHAPE(2, 3), -1, 1}}, 0},
+    {"eig", build_eig_real, 1, {{MIX_SHAPE(2, 3, 3), -1, 1}}, 0},
+    {"matrix_solve", build_matrix_solve, 2, {{MIX_SHAPE(3, 3), 0.5, 1}, {MIX_SHAPE(3, 2), -1, 1}}, 0},
+    {"abs", build_eig_imaginary, 1, {{MIX_SHAPE(3, 3), -1, 1}}, 0},
+    {"add", build_eig_vectors, 1, {{MIX_SHAPE(3, 3), -1, 1}}, 0},
     {"add", build_cumulative, 1, {{M, 0.5, 1.5}}, 0},
     {"scan", build_scan, 3, {{{1, {3}}, -1, 1}, {{2, {3, 3}}, -1, 1}, {{1, {3}}, -1, 1}}, 48},
     {"clip", build_clip, 3, {{M, -2, 2}, {MIX_SCALAR, -1.2, -1}, {MIX_SCALAR, 0.8, 1}}, 0},

@@ -2,12 +2,14 @@
  * moved, and replaced by copies of others, on the reference device. */
 /* Holds docs/NUMERICS.md: Padded batches. */
 #include "ops/support.h"
+#include "ops/decompositions.h"
 #include "graph/op.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/einsum.h>
 #include <mixtape/image.h>
+#include <mixtape/linear_algebra.h>
 #include <mixtape/pooling.h>
 
 enum { ROWS = 5, OPERANDS = 6, RESULTS = 3, BYTES = 4096, OPS_MAX = 256 };
@@ -251,6 +253,13 @@ static void reductions(void **state) {
                      .attributes = &(mix_fourier_attributes){inverse},
                      .count = 2,
                      .operands = {F(ROWS), F(ROWS)}});
+  }
+  for (int rank = 2; rank < 4; rank++) {
+    mix_tensor *square = rank == 2 ? F(ROWS, ROWS) : F(ROWS, 3, 3),
+               *x = rank == 2 ? F(ROWS, 3) : F(ROWS, 3, 2);
+    mix_list *parts[] = {mix_eigh(square), mix_eig(square), mix_svd(x, false), mix_svd(x, true)};
+    for (int i = 0; i < COUNT(parts); i++) check_node(mix_list_get(parts[i], 0));
+    check(&(example){.op = &mix_op_matrix_solve, .count = 2, .operands = {square, square}});
   }
   check_node(mix_bias_add_gradient(F(ROWS, ROWS)));
   check_node(mix_bias_add_gradient(F(ROWS)));

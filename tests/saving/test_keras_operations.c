@@ -422,6 +422,51 @@ static void products(void **state) {
   CHECK_ALL(rows);
 }
 
+/* Numbers of NumPy's linalg for A, [[1, -2, 3], [4, 0.5, -6]]. */
+static void linear_algebra(void **state) {
+  (void)state;
+#define LINALG "keras.src.ops.linalg"
+  static const row rows[] = {
+      {LINALG,
+       "SVD",
+       "\"full_matrices\": true, \"compute_uv\": false",
+       A,
+       NULL,
+       F32,
+       PAIR,
+       {7.57830262, 2.96973557}},
+      {LINALG,
+       "Pinv",
+       "\"rcond\": null",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 3, 2}},
+       {0.22161895, 0.14017769, -0.19151037, -0.04540967, 0.13178677, -0.07699901}},
+      {LINALG, "MatrixRank", "\"tol\": null", A, NULL, MIX_INT32, {.rank = 1, .dims = {1}}, {2}},
+      {LINALG, "MatrixRank", "\"tol\": 3.0", A, NULL, MIX_INT32, {.rank = 1, .dims = {1}}, {1}},
+#define MATRIX_NORM(ord, value)                                                                              \
+  {                                                                                                          \
+    LINALG, "Norm", "\"ord\": " ord ", \"axis\": [1, 2], \"keepdims\": false", A, NULL, F32,                 \
+        {.rank = 1, .dims = {1}}, {                                                                          \
+      value                                                                                                  \
+    }                                                                                                        \
+  }
+      MATRIX_NORM("\"nuc\"", 10.54803819),
+      MATRIX_NORM("2", 7.57830262),
+      MATRIX_NORM("-2", 2.96973557),
+      {LINALG,
+       "Norm",
+       "\"ord\": \"nuc\", \"axis\": [2, 1], \"keepdims\": true",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 1, 1}},
+       {10.54803819}},
+  };
+  CHECK_ALL(rows);
+}
+
 static void activations(void **state) {
   (void)state;
   static const row rows[] = {
@@ -671,7 +716,18 @@ static void refusals(void **state) {
       {{"keras.src.ops.math", "SegmentSum", "\"num_segments\": null", A ", " I},
        MIX_UNSUPPORTED,
        "give num_segments"},
-      {{"keras.src.ops.linalg", "Eigh", NULL, A}, MIX_UNSUPPORTED, "no solver for eigenvalues"},
+      {{"keras.src.ops.linalg", "Eigh", NULL, A}, MIX_VALUE_ERROR, "expected square matrices"},
+      {{"keras.src.ops.linalg", "Eig", NULL, A}, MIX_VALUE_ERROR, "expected square matrices"},
+      {{"keras.src.ops.linalg", "SVD", "\"full_matrices\": true, \"compute_uv\": true", I},
+       MIX_VALUE_ERROR,
+       "expected matrices"},
+      {{"keras.src.ops.linalg", "Pinv", "\"rcond\": \"small\"", A}, MIX_TYPE_ERROR, "rcond"},
+      {{"keras.src.ops.linalg", "Lstsq", "\"rcond\": null", A ", " B},
+       MIX_VALUE_ERROR,
+       "expected (m, n) and (m) or (m, k)"},
+      {{"keras.src.ops.linalg", "Norm", "\"ord\": 3, \"axis\": [1, 2], \"keepdims\": false", A},
+       MIX_UNSUPPORTED,
+       "nuc, 1, -1, 2, -2"},
       {{"keras.src.ops.linalg", "Inv", NULL, A}, MIX_VALUE_ERROR, "expected square matrices"},
       {{"keras.src.ops.math", "TopK", "\"k\": 4, \"sorted\": true", A},
        MIX_VALUE_ERROR,
@@ -804,6 +860,7 @@ int main(void) {
       cmocka_unit_test(shapes),
       cmocka_unit_test(parts),
       cmocka_unit_test(products),
+      cmocka_unit_test(linear_algebra),
       cmocka_unit_test(activations),
       cmocka_unit_test(softmax_of_several_axes),
       cmocka_unit_test(large_integers_are_exact),

@@ -173,6 +173,15 @@ static const row rows[] = {
     {"math.add_n", "[['x', 0, 0, {}], ['x', 0, 0, {}], ['x', 0, 0, {}]]", 6, {3, -6, 9, -12, 15, -18}},
     {"linalg.matmul", "['x', 0, 0, {'b': " SAME ", 'transpose_b': true}]", 4, {14, -32, -32, 77}},
     {"linalg.matmul", "['x', 0, 0, {'b': [[1.0], [1.0], [2.0]]}]", 2, {5, -11}},
+    /* numbers of NumPy's linalg */
+    {"linalg.svd", "['x', 0, 0, {'compute_uv': false}]", 2, {9.508032, 0.77286964}},
+    {"linalg.pinv",
+     "['x', 0, 0, {}]",
+     6,
+     {-0.94444444, -0.44444444, 0.11111111, 0.11111111, 0.72222222, 0.22222222}},
+    {"linalg.pinv", "['x', 0, 0, {'rcond': 1.0}]", 6, {0, 0, 0, 0, 0, 0}},
+    {"linalg.matrix_rank", "['x', 0, 0, {}]", 1, {2}},
+    {"linalg.matrix_rank", "['x', 0, 0, {'tol': 1.0}]", 1, {1}},
     /* x[...] */
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [" ALL ", -1]}]", 3, {-4, 5, -6}},
     {"__operators__.getitem",
@@ -278,7 +287,8 @@ static const struct {
   const char *function, *node, *part;
   mix_status status;
 } refused[] = {
-    {"linalg.svd", "['x', 0, 0, {}]", "TFOpLambda: tf.linalg.svd is not supported", MIX_UNSUPPORTED},
+    {"linalg.expm", "['x', 0, 0, {}]", "TFOpLambda: tf.linalg.expm is not supported", MIX_UNSUPPORTED},
+    {"linalg.eigh", "['x', 0, 0, {}]", "expected square matrices", MIX_VALUE_ERROR},
     {"einsum", "['_CONSTANT_VALUE', -1, 'ij->ji', {}]", "tf.einsum is not supported", MIX_UNSUPPORTED},
     {"math.add", "['x', 0, 0, {}]", "tf.math.add in layer 'o': y is missing", MIX_TYPE_ERROR},
     {"math.add", "[['x', 0, 0, {'y': 1}], ['x', 0, 0, {}]]", "x is an array; expected a tensor",

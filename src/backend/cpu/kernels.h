@@ -4,10 +4,12 @@
 #pragma once
 
 #include "backend/host/kernel.h"
+#include "ops/decompositions.h"
 
 #define MIX_DECLARE_KERNELS(name, reference, form, kernels)                                                  \
   extern const mix_kernel *const mix_cpu_##kernels##_kernels[];
 MIX_KERNEL_OPS(MIX_DECLARE_KERNELS)
+MIX_DECOMPOSITION_OPS(MIX_DECLARE_KERNELS)
 MIX_PLAN_OPS(MIX_DECLARE_KERNELS)
 #undef MIX_DECLARE_KERNELS
 extern const mix_kernel mix_cpu_transpose_lines;  /* of any permutation */

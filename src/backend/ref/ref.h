@@ -4,10 +4,12 @@
 #pragma once
 
 #include "backend/host/kernel.h"
+#include "ops/decompositions.h"
 
 /* mix_ref_NAME runs the ops that ops/list.h gives it. */
 #define MIX_DECLARE_KERNEL(name, kernel, ...) extern const mix_kernel mix_ref_##kernel;
 MIX_KERNEL_OPS(MIX_DECLARE_KERNEL)
+MIX_DECOMPOSITION_OPS(MIX_DECLARE_KERNEL)
 MIX_PLAN_OPS(MIX_DECLARE_KERNEL)
 #undef MIX_DECLARE_KERNEL
 

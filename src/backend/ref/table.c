@@ -6,5 +6,5 @@
 #define ROW(name, kernel, ...) KERNEL_ROW(name, mix_ref_##kernel)
 #define HOST_ROW(name) KERNEL_ROW(name, mix_host_##name)
 
-const mix_kernel_row mix_ref_kernels[] = {MIX_KERNEL_OPS(ROW) MIX_PLAN_OPS(ROW) MIX_LOOP_OPS(HOST_ROW)
-                                              MIX_COLLECTIVE_OPS(HOST_ROW){NULL, NULL}};
+const mix_kernel_row mix_ref_kernels[] = {MIX_KERNEL_OPS(ROW) MIX_DECOMPOSITION_OPS(ROW) MIX_PLAN_OPS(
+    ROW) MIX_LOOP_OPS(HOST_ROW) MIX_COLLECTIVE_OPS(HOST_ROW){NULL, NULL}};

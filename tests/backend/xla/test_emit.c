@@ -9,6 +9,7 @@
 #include "support/skip.h"
 
 #include "backend/xla/emit.h"
+#include "ops/decompositions.h"
 #include <stdio.h>
 
 enum { MAX_TEXT = 1 << 16 };
@@ -163,13 +164,18 @@ static void a_range_is_not_written_out(void **state) {
   assert_true(length_of_range(100000) < length_of_range(10) + 200);
 }
 
-/* Every op of the table has a form; what only plans contain has none, and collectives name themselves. */
+#define SAME(op_name, ...) || op == &mix_op_##op_name
+static bool is_decomposition(const mix_op *op) { return false MIX_DECOMPOSITION_OPS(SAME); }
+
+/* Every op of the table has a form; what only plans contain has none, and collectives and decompositions of
+ * matrices name themselves. */
 static void ops_without_a_form_name_themselves(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++)
     if (!(mix_all_ops[i]->flags & MIX_OP_SOURCE) &&
-        mix_xla_supports(mix_all_ops[i], MIX_FLOAT32) == mix_op_is_collective(mix_all_ops[i]))
-      fail_msg("%s has no form, or is a collective with one", mix_all_ops[i]->name);
+        mix_xla_supports(mix_all_ops[i], MIX_FLOAT32) ==
+            (mix_op_is_collective(mix_all_ops[i]) || is_decomposition(mix_all_ops[i])))
+      fail_msg("%s has no form, or has one and should not", mix_all_ops[i]->name);
   assert_false(mix_xla_supports(&mix_op_matmul_finite_bound, MIX_FLOAT32));
   mix_ir *ir = read_graph("%0:float32(2, 3) = argument 0\n"
                           "%1:float32(2, 3) = fused(%0) @'a layer'\n"
@@ -182,6 +188,12 @@ static void ops_without_a_form_name_themselves(void **state) {
   assert_null(mix_xla_emit(ir, &s));
   expect_error(MIX_UNSUPPORTED, "fused of float32 in a layer", "no form in StableHLO", "before the pass fuse",
                "mix_set_device(\"cpu\")");
+  mix_ir_free(ir);
+  ir = read_graph("%0:float32(3, 3) = argument 0\n"
+                  "%1:float32(3), %2:float32(3, 3) = eigh(%0)\n"
+                  "return %1\n");
+  assert_null(mix_xla_emit(ir, &s));
+  expect_error(MIX_UNSUPPORTED, "eigh of float32", "no form in StableHLO", "mix_set_device(\"cpu\")");
   mix_ir_free(ir);
 }
 

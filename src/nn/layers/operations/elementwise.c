@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/formulas.h"
 #include "nn/layers/operations/operation.h"
+#include "ops/complex.h"
 #include "ops/with_number.h"
 #include <math.h>
 #include <string.h>
@@ -126,8 +127,8 @@ const mix_keras_operation mix_keras_elementwise_operations[] = {
     BINARY("LogicalXor", mix_not_equal, BOOLEAN),
     UNARY("LogicalNot", "numpy", mix_logical_not, .rule = MIX_OPERANDS_BOOLEAN),
     UNARY("Negative", "numpy", mix_negative),
-    UNARY("Absolute", "numpy", mix_abs),
-    UNARY("Abs", "numpy", mix_abs),
+    UNARY("Absolute", "numpy", mix_magnitude),
+    UNARY("Abs", "numpy", mix_magnitude),
     UNARY("Square", "numpy", mix_square),
     UNARY("Sign", "numpy", mix_sign),
     FLOATING("Sqrt", "numpy", mix_sqrt),

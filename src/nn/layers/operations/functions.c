@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nn/layers/moments.h"
 #include "nn/layers/operations/operation.h"
+#include "ops/complex.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
 #include "tensor/convert.h"
@@ -133,10 +134,14 @@ static mix_tensor *exp2_(mix_tensor *x) { return mix_power(number(x, 2), x); }
 /* ---- of real numbers as complex ones, and classes of numbers ---- */
 
 static mix_tensor *angle(mix_tensor *x) {
+  if (mix_is_complex(x)) return mix_atan2(mix_imaginary_part(x), mix_real_part(x));
   return mix_select(is_below(x, 0), number(x, PI), mix_zeros_like(x));
 }
 static mix_tensor *none(mix_tensor *x) { return mix_cast(mix_zeros_like(x), MIX_BOOL); }
 static mix_tensor *every(mix_tensor *x) { return mix_cast(mix_ones_like(x), MIX_BOOL); }
+static mix_tensor *is_real(mix_tensor *x) {
+  return mix_is_complex(x) ? mix_equal(mix_imaginary_part(x), number(x, 0)) : every(x);
+}
 static mix_tensor *is_infinity(mix_tensor *x, double infinity) {
   return mix_dtype_is_floating(mix_tensor_dtype(x)) ? mix_equal(x, number(x, infinity)) : none(x);
 }
@@ -349,12 +354,12 @@ const mix_keras_operation mix_keras_function_operations[] = {
     UNARY("I0", "numpy", i0),
     UNARY("Deg2rad", "numpy", deg2rad),
     UNARY("Rad2deg", "numpy", rad2deg),
-    UNARY("Real", "numpy", mix_identity),
-    UNARY("Conj", "numpy", mix_identity),
-    UNARY("Conjugate", "numpy", mix_identity),
-    UNARY("Imag", "numpy", mix_zeros_like),
+    UNARY("Real", "numpy", mix_real_part),
+    UNARY("Conj", "numpy", mix_conjugate),
+    UNARY("Conjugate", "numpy", mix_conjugate),
+    UNARY("Imag", "numpy", mix_imaginary_part),
     UNARY("Copy", "numpy", mix_identity),
-    UNARY("Isreal", "numpy", every),
+    UNARY("Isreal", "numpy", is_real),
     UNARY("Isneginf", "numpy", is_neginf),
     UNARY("Isposinf", "numpy", is_posinf),
     UNARY("Signbit", "numpy", signbit_),

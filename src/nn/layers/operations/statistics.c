@@ -4,6 +4,7 @@
 #include "nn/layers/operations/operation.h"
 #include "ops/with_number.h"
 #include <math.h>
+#include <mixtape/linear_algebra.h>
 #include <string.h>
 
 static bool is_real(const mix_tensor *x) { return mix_dtype_is_floating(mix_tensor_dtype(x)); }
@@ -156,22 +157,41 @@ static mix_tensor *matrix_norm(mix_tensor *x, mix_axes axes, bool keep, double o
   return keep ? y : mix_squeeze(y, axes);
 }
 
+/* By the singular values: the largest (2), the smallest (-2), or their sum (nuclear). */
+static mix_tensor *spectral_norm(mix_tensor *x, mix_axes axes, bool keep, double order, bool nuclear) {
+  const int first = axes.axis[0] < axes.axis[1] ? 0 : 1;
+  mix_axes places = {.count = mix_operand_rank(x)};
+  int next = 0;
+  for (int i = 0; i < places.count; i++)
+    if (i != axes.axis[0] && i != axes.axis[1]) places.axis[next++] = i;
+  places.axis[next++] = axes.axis[0], places.axis[next++] = axes.axis[1];
+  mix_list *parts = mix_svd(mix_transpose(x, places), false);
+  mix_tensor *s = parts ? mix_list_get(parts, 0) : NULL;
+  mix_tensor *y = (nuclear     ? mix_reduce_sum
+                   : order > 0 ? mix_reduce_max
+                               : mix_reduce_min)(s, MIX_AXES(-1), false);
+  return keep ? mix_expand_dims(mix_expand_dims(y, axes.axis[first]), axes.axis[!first]) : y;
+}
+
 static mix_tensor *norm(const mix_operands *o, mix_tensor *x) {
   mix_axes axes = mix_operand_axes(o, "axis", mix_operand_rank(x));
   const bool keep = mix_operand_flag(o, "keepdims"), whole = !mix_operand_json(o, "axis");
   const json_t *given = mix_operand_json(o, "ord");
   double order = 2;
-  const bool frobenius = json_is_string(given) && !strcmp(json_string_value(given), "fro");
+  const bool frobenius = json_is_string(given) && !strcmp(json_string_value(given), "fro"),
+             nuclear = json_is_string(given) && !strcmp(json_string_value(given), "nuc");
   if (whole && given && mix_operand_rank(x) > 2)
     return mix_operation_fail(o, MIX_VALUE_ERROR, "ord without an axis needs a vector or a matrix");
   for (int i = 0; whole && i < mix_operand_rank(x); i++) axes.axis[axes.count++] = i;
   const bool matrix = given && axes.count == 2;
   if (mix_failed()) return NULL;
   if (!given || frobenius) return power_norm(x, axes, keep, 2);
+  if (matrix && nuclear) return spectral_norm(x, axes, keep, 0, true);
   if (!mix_json_number_read(given, &order)) order = NAN;
-  if (axes.count > 2 || order != order || (matrix && !isinf(order) && fabs(order) != 1))
+  if (axes.count > 2 || order != order || (matrix && !isinf(order) && fabs(order) != 1 && fabs(order) != 2))
     return mix_operand_refused(o, MIX_UNSUPPORTED, "ord",
-                               "fro, 1, -1, inf and -inf of matrices; a number of vectors");
+                               "fro, nuc, 1, -1, 2, -2, inf and -inf of matrices; a number of vectors");
+  if (matrix && fabs(order) == 2) return spectral_norm(x, axes, keep, order, false);
   if (matrix) return matrix_norm(x, axes, keep, order);
   if (isinf(order)) return (order > 0 ? mix_reduce_max : mix_reduce_min)(mix_abs(x), axes, keep);
   return power_norm(x, axes, keep, order);
