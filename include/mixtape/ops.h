@@ -74,6 +74,9 @@ MIX_API mix_tensor *mix_bias_add(mix_tensor *x, mix_tensor *bias);
 /* Casts to another dtype. Floating dtypes round to nearest even; float to integer truncates toward zero;
  * to bool is != 0. If x already has the dtype, returns x. */
 MIX_API mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype);
+/* The bytes of x read as another dtype, neither bool nor float8, the lowest first: x (..., n) with elements
+ * of s bytes -> (..., n s / t), t those of the dtype. An error unless they divide. No gradient. */
+MIX_API mix_tensor *mix_bitcast(mix_tensor *x, mix_dtype dtype);
 /* The same to float8_e4m3fn or float8_e5m2, with the largest finite number of the dtype for all that is
  * larger, infinity too; NaN stays NaN. (mix_cast gives what ml_dtypes gives: NaN in float8_e4m3fn, which has
  * no infinity, and infinity in float8_e5m2.) No gradient flows through float8. */

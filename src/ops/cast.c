@@ -34,6 +34,47 @@ mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype) {
   return mix_tensor_dtype(x) == dtype ? x : mix_apply(&mix_op_cast, &(mix_cast_attributes){dtype}, 1, &x);
 }
 
+/* ---- the bits of another dtype ---- */
+
+static bool bitcast_infer(mix_node *node) {
+  const mix_value *x = mix_input_value(node, 0);
+  const mix_dtype dtype = ((const mix_cast_attributes *)node->attributes)->dtype;
+  const int64_t from = (int64_t)mix_dtype_size(x->dtype), to = (int64_t)mix_dtype_size(dtype);
+  mix_shape shape = x->shape;
+  node->outputs[0].dtype = dtype;
+  if (from == to) return mix_rule_output(node, 0, shape);
+  if (!shape.rank)
+    return mix_rule_fail(node, "a scalar cannot be %s, whose elements have %lld bytes", mix_dtype_name(dtype),
+                         (long long)to);
+  int64_t *last = &shape.dims[shape.rank - 1], bytes;
+  if (*last < 0) return mix_rule_output(node, 0, shape);
+  if (__builtin_mul_overflow(*last, from, &bytes) || bytes % to)
+    return mix_rule_fail(node, "its rows do not divide into elements of %s, of %lld bytes",
+                         mix_dtype_name(dtype), (long long)to);
+  *last = bytes / to;
+  return mix_rule_output(node, 0, shape);
+}
+
+const mix_op mix_op_bitcast = {.name = "bitcast",
+                               .tf_name = "Bitcast",
+                               .signature = "S->D",
+                               .types = "number,number",
+                               .attributes_size = sizeof(mix_cast_attributes),
+                               .infer = bitcast_infer,
+                               .row_independent = mix_rows_before_classes,
+                               .fields = cast_fields};
+
+mix_tensor *mix_bitcast(mix_tensor *x, mix_dtype dtype) {
+  if (!mix_operand_ready("bitcast", x) || !mix_dtype_checked("bitcast", dtype)) return NULL;
+  if (!mix_dtype_is_real(dtype) && !mix_dtype_is_integer(dtype))
+    return mix_call_fail(MIX_TYPE_ERROR, "bitcast", x,
+                         "got %s to be read as %s; expected floating-point (not float8) or integers",
+                         mix_dtype_name(mix_tensor_dtype(x)), mix_dtype_name(dtype));
+  return mix_apply(&mix_op_bitcast, &(mix_cast_attributes){dtype}, 1, &x);
+}
+
+/* ---- identities ---- */
+
 static void pass_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = output_gradients[0];
 }

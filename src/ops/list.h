@@ -121,6 +121,7 @@
   X(reshape, reshape, reshape, reshape)                                                                      \
   X(broadcast_to, broadcast_to, broadcast_to, broadcast_to)                                                  \
   X(transpose, transpose, transpose, transpose)                                                              \
+  X(bitcast, reshape, bitcast, none)                                                                         \
   X(optimization_barrier, reshape, optimization_barrier, reshape)                                            \
   /* pooling, images */                                                                                      \
   X(max_pool, max_pool, max_pool, max_pool)                                                                  \

@@ -425,6 +425,13 @@ static void one_hot_rows(void **state) {
 
 /* ---- shapes ---- */
 
+static void other_bits(void **state) {
+  (void)state;
+  operand a = operand_of(MIX_FLOAT32, MIX_SHAPE(1, 2), NUMBERS(1, -2));
+  const mix_cast_attributes to = {MIX_INT16};
+  assert_values(ref(&mix_op_bitcast, &to, 1, &a, MIX_INT16, MIX_SHAPE(1, 4)), NUMBERS(0, 0x3f80, 0, -0x4000));
+}
+
 static void moving_elements(void **state) {
   (void)state;
   const double x[6] = {1, 2, 3, 4, 5, 6};
@@ -561,6 +568,7 @@ int main(void) {
       cmocka_unit_test(rows_without_elements),
       cmocka_unit_test(segment_sums),
       cmocka_unit_test(one_hot_rows),
+      cmocka_unit_test(other_bits),
       cmocka_unit_test(moving_elements),
       cmocka_unit_test(random_numbers),
       cmocka_unit_test(narrow_uniforms_round_down),

@@ -15,8 +15,6 @@ typedef struct refusal {
   const char *operation, *reason;
 } refusal;
 static const refusal refusals[] = {
-    {"Argpartition", "no partition"},
-    {"ElasticTransform", "TensorFlow's random numbers"},
     {"Nonzero", "depends on the values"},
     {"Polar", "complex numbers"},
 };

@@ -359,6 +359,8 @@ static void indices_and_rows(void **state) {
   }
   check_node(mix_gather(F(ROWS, 4), I(2), 0));
   check_node(mix_gather(F(ROWS), mix_scalar(1, MIX_INT32), 0));
+  check_node(mix_bitcast(F(ROWS, 4), MIX_INT16));
+  check_node(mix_bitcast(F(ROWS, 4), MIX_INT64));
   check_node(mix_one_hot(I(ROWS), 3, MIX_FLOAT32));
   check_node(mix_one_hot(I(ROWS, 2), ROWS, MIX_INT32));
   check_node(mix_segment_sum(F(ROWS, 2), I(ROWS), ROWS));

@@ -332,6 +332,20 @@ static void softmax_and_cross_entropies(void **state) {
           "sparse_softmax_cross_entropy", "float32");
 }
 
+static void other_bits(void **state) {
+  (void)state;
+  mix_tensor *x = ones(MIX_FLOAT32, MIX_SHAPE(2, 3)), *open = symbolic(MIX_INT64, MIX_SHAPE(3, MIX_UNKNOWN));
+  has_type(mix_bitcast(ones(MIX_FLOAT32, MIX_SHAPE(3, 4)), MIX_FLOAT64), MIX_FLOAT64, MIX_SHAPE(3, 2));
+  has_type(mix_bitcast(ones(MIX_INT64, MIX_SHAPE(3, 4)), MIX_FLOAT16), MIX_FLOAT16, MIX_SHAPE(3, 16));
+  has_type(mix_bitcast(open, MIX_UINT8), MIX_UINT8, MIX_SHAPE(3, MIX_UNKNOWN));
+  has_type(mix_bitcast(ones(MIX_FLOAT32, MIX_SCALAR), MIX_INT32), MIX_INT32, MIX_SCALAR);
+  refused(mix_bitcast(x, MIX_INT64), MIX_VALUE_ERROR, "bitcast", "(2, 3)", "int64, of 8 bytes");
+  refused(mix_bitcast(ones(MIX_FLOAT32, MIX_SCALAR), MIX_INT8), MIX_VALUE_ERROR, "bitcast", "a scalar");
+  refused(mix_bitcast(x, MIX_BOOL), MIX_TYPE_ERROR, "bitcast", "bool");
+  refused(mix_bitcast(ones(MIX_BOOL, MIX_SHAPE(4)), MIX_INT32), MIX_TYPE_ERROR, "bitcast", "bool");
+  refused(mix_bitcast(NULL, MIX_INT32), MIX_TYPE_ERROR, "bitcast");
+}
+
 static void indices(void **state) {
   (void)state;
   for (int d = 0; d < COUNT(every_dtype); d++)
@@ -573,6 +587,7 @@ int main(void) {
       TEST(reductions),
       TEST(products),
       TEST(positions_and_finite),
+      TEST(other_bits),
       TEST(indices),
       TEST(softmax_and_cross_entropies),
       TEST(reshaping),

@@ -612,6 +612,102 @@ static void one_hot_of_the_highest_rank(void **state) {
   expect_refused(mix_call(layer, mix_fill(shape, 1, MIX_INT32)), MIX_VALUE_ERROR, "more than 8 dimensions");
 }
 
+/* ---- shapes that the values decide, bits, noise ---- */
+
+static void counts_bits_and_partitions(void **state) {
+  (void)state;
+  static const row rows[] = {
+      {NUMPY, "Bincount", "\"minlength\": 4", I, NULL, MIX_INT32, {.rank = 2, .dims = {1, 4}}, {0, 1, 1, 0}},
+      {NUMPY,
+       "Bincount",
+       "\"weights\": [[0.5, 2]], \"minlength\": 3, \"sparse\": false",
+       I,
+       NULL,
+       F32,
+       TRIPLE,
+       {0, 2, 0.5}},
+      {NUMPY,
+       "View",
+       "\"dtype\": \"int32\"",
+       A,
+       NULL,
+       MIX_INT32,
+       FULL,
+       {0x3f800000, -0x40000000, 0x40400000, 0x40800000, 0x3f000000, -0x3f400000}},
+      {NUMPY, "View", "\"dtype\": \"int16\"", I, NULL, MIX_INT16, {.rank = 2, .dims = {1, 4}}, {2, 0, 1, 0}},
+      {NUMPY, "View", "\"dtype\": null", H, NULL, MIX_FLOAT16, FULL, {2, 4, -1, 0.5, 2, 3}},
+      {NUMPY, "Sort", "\"axis\": null", A, NULL, F32, {.rank = 1, .dims = {6}}, {-6, -2, 0.5, 1, 3, 4}},
+      {NUMPY, "Argsort", "\"axis\": null", A, NULL, MIX_INT32, {.rank = 1, .dims = {6}}, {5, 1, 4, 0, 2, 3}},
+      {NUMPY, "Sort", NULL, A, NULL, F32, FULL, {-2, 1, 3, -6, 0.5, 4}},
+      /* of one row, as of a vector, it is a partition */
+      {NUMPY,
+       "Argpartition",
+       "\"kth\": 1, \"axis\": null",
+       I,
+       NULL,
+       MIX_INT32,
+       {.rank = 1, .dims = {2}},
+       {1, 0}},
+      {NUMPY, "Argpartition", "\"kth\": 0, \"axis\": -1", I, NULL, MIX_INT32, PAIR, {1, 0}},
+  };
+  CHECK_ALL(rows);
+}
+
+/* A value beyond the bins would add one in Keras. */
+static void too_large_a_value_is_an_error(void **state) {
+  (void)state;
+  const row r = {NUMPY, "Bincount", "\"minlength\": 2", I, NULL, MIX_INT32, PAIR, {0}};
+  char *text = text_of(&r);
+  mix_model *model = mix_model_from_json(text);
+  mix_free(text);
+  double counts[2];
+  assert_int_not_equal(mix_tensor_read(result_of(model), MIX_FLOAT64, counts, 2), MIX_OK);
+  expect_error(MIX_VALUE_ERROR, "index 2");
+}
+
+/* Along an axis of open size: parts of open sizes, which the batch then has. */
+static void open_axes_are_split(void **state) {
+  (void)state;
+  static const char *const configs[][2] = {{"Vsplit", "\"indices_or_sections\": 2"},
+                                           {"Split", "\"indices_or_sections\": 2, \"axis\": 0"},
+                                           {"ArraySplit", "\"indices_or_sections\": 2, \"axis\": 0"}};
+  for (size_t k = 0; k < sizeof configs / sizeof *configs; k++)
+    MIX_SCOPE {
+      const row r = {NUMPY, configs[k][0], configs[k][1], A, NULL, F32, FULL, {0}};
+      char *text = text_of(&r);
+      mix_model *model = mix_model_from_json(text);
+      if (!model) fail_msg("%s: %s", r.class_name, mix_error_message());
+      mix_free(text);
+      mix_tensor *x = mix_fill(MIX_SHAPE(4, 2, 3), 1, F32), *i = mix_fill(MIX_SHAPE(4, 2), 1, MIX_INT32);
+      mix_list *results = mix_call_outputs_with(
+          model->layer, &(mix_call_options){.size = sizeof(mix_call_options),
+                                            .inputs = mix_list_of(x, x, i, mix_cast(x, MIX_FLOAT16))});
+      if (!results) fail_msg("%s: %s", r.class_name, mix_error_message());
+      assert_true(mix_shape_equal(mix_tensor_shape(mix_list_get(results, 0)), MIX_SHAPE(2, 2, 3)));
+    }
+}
+
+/* Without a seed each call draws another noise, with one the same. */
+static void elastic_noise(void **state) {
+  (void)state;
+  static const char *const seeds[] = {"null", "3"};
+  for (int seeded = 0; seeded < 2; seeded++)
+    MIX_SCOPE {
+      char config[200];
+      snprintf(config, sizeof config,
+               "{\"module\": \"keras.src.ops.image\", \"class_name\": \"ElasticTransform\", \"config\": {"
+               "\"name\": \"e\", \"alpha\": 2.0, \"sigma\": 1.0, \"seed\": %s}}",
+               seeds[seeded]);
+      mix_layer *layer = mix_layer_deserialize(config, mix_semantics_named("keras3"));
+      if (!layer) fail_msg("%s", mix_error_message());
+      mix_tensor *x = mix_reshape(mix_range(0, 72, 1, F32), MIX_SHAPE(2, 6, 6, 1));
+      mix_tensor *difference = mix_subtract(mix_call(layer, x), mix_call(layer, x));
+      const double moved = at(mix_reduce_max(mix_abs(difference), MIX_ALL_AXES, false), 0);
+      assert_true(seeded ? moved == 0 : moved > 0);
+      expect_refused(mix_call(layer, mix_cast(x, MIX_UINT8)), MIX_TYPE_ERROR, "expected floating-point");
+    }
+}
+
 /* ---- training ---- */
 
 #define LAYER(module, class_name, name, config, args)                                                        \
@@ -713,6 +809,24 @@ static void refusals(void **state) {
       {{NUMPY, "Corrcoef", NULL, A}, MIX_UNSUPPORTED, "Keras operation 'Corrcoef'"},
       {{NUMPY, "Nonzero", NULL, A}, MIX_UNSUPPORTED, "depends on the values"},
       {{NUMPY, "Unique", "\"size\": null", A}, MIX_UNSUPPORTED, "its argument size"},
+      {{NUMPY, "Bincount", NULL, I}, MIX_UNSUPPORTED, "more than the largest value"},
+      {{NUMPY, "Bincount", "\"minlength\": 3, \"sparse\": true", I}, MIX_UNSUPPORTED, "sparse"},
+      {{NUMPY, "Bincount", "\"minlength\": 3, \"weights\": [1, 2, 3]", I},
+       MIX_VALUE_ERROR,
+       "weights like it"},
+      {{NUMPY, "Bincount", "\"minlength\": 3", A}, MIX_VALUE_ERROR, "a vector or a matrix"},
+      {{NUMPY, "View", "\"dtype\": \"int64\"", A}, MIX_VALUE_ERROR, "do not divide"},
+      {{NUMPY, "View", "\"dtype\": \"bool\"", A}, MIX_TYPE_ERROR, "bool"},
+      {{NUMPY, "Argpartition", "\"kth\": 1, \"axis\": 3", A}, MIX_VALUE_ERROR, "axis 3"},
+      {{NUMPY, "Vsplit", "\"indices_or_sections\": [1]", A}, MIX_UNSUPPORTED, "whose size is known"},
+      {{NUMPY, "Vsplit", "\"indices_or_sections\": 0", A}, MIX_VALUE_ERROR, "split in 0"},
+      {{"keras.src.ops.image", "ElasticTransform", "\"sigma\": 0", A}, MIX_VALUE_ERROR, "sigma"},
+      {{"keras.src.ops.image", "ElasticTransform", "\"fill_mode\": \"mirror\"", A},
+       MIX_VALUE_ERROR,
+       "fill_mode"},
+      {{"keras.src.ops.image", "ElasticTransform", "\"interpolation\": \"bicubic\"", A},
+       MIX_VALUE_ERROR,
+       "nearest or bilinear"},
       {{"keras.src.ops.math", "SegmentSum", "\"num_segments\": null", A ", " I},
        MIX_UNSUPPORTED,
        "give num_segments"},
@@ -866,6 +980,10 @@ int main(void) {
       cmocka_unit_test(large_integers_are_exact),
       cmocka_unit_test(each_result_of_a_split),
       cmocka_unit_test(one_hot_of_the_highest_rank),
+      cmocka_unit_test(counts_bits_and_partitions),
+      cmocka_unit_test(too_large_a_value_is_an_error),
+      cmocka_unit_test(open_axes_are_split),
+      cmocka_unit_test(elastic_noise),
       cmocka_unit_test(gradients_pass),
       cmocka_unit_test(layers_of_the_same_name_stay),
       cmocka_unit_test(registered_classes_stay),

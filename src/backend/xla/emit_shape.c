@@ -9,6 +9,19 @@ void mix_emit_reshape(mix_emitter *e, const mix_ir_node *node) {
   mix_emit_result(e, node, 0, mix_emit_operand(e, node, 0));
 }
 
+/* bitcast_convert has the smaller elements along an axis of their own. */
+void mix_emit_bitcast(mix_emitter *e, const mix_ir_node *node) {
+  mix_hlo_writer *w = &e->w;
+  const mix_hlo x = mix_emit_operand(e, node, 0);
+  const mix_type type = mix_emit_type(e, node, 0);
+  const int64_t from = (int64_t)mix_dtype_size(x.dtype), to = (int64_t)mix_dtype_size(type.dtype),
+                count = mix_shape_size(from > to ? x.shape : type.shape);
+  const mix_shape flat = MIX_SHAPE(count), apart = MIX_SHAPE(count, from > to ? from / to : to / from);
+  const mix_hlo bits = mix_hlo_bits_as(w, mix_hlo_reshape(w, x, from < to ? apart : flat),
+                                       mix_type_of(type.dtype, from > to ? apart : flat));
+  mix_emit_result(e, node, 0, mix_hlo_reshape(w, bits, type.shape));
+}
+
 void mix_emit_optimization_barrier(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), after = mix_emit_operand(e, node, 1);
   mix_emit_result(e, node, 0, mix_hlo_barrier(&e->w, x, after));

@@ -250,8 +250,10 @@ mix_hlo mix_hlo_convert(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype) {
 }
 
 mix_hlo mix_hlo_bits(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype) {
-  if (x.dtype == dtype) return x;
-  return end(w, begin(w, "bitcast_convert", mix_type_of(dtype, x.shape), 1, &x), 1, &x);
+  return mix_hlo_bits_as(w, x, mix_type_of(dtype, x.shape));
+}
+mix_hlo mix_hlo_bits_as(mix_hlo_writer *w, mix_hlo x, mix_type type) {
+  return x.dtype == type.dtype ? x : end(w, begin(w, "bitcast_convert", type, 1, &x), 1, &x);
 }
 
 /* ---- shapes ---- */

@@ -52,6 +52,8 @@ mix_hlo mix_hlo_is_finite(mix_hlo_writer *w, mix_hlo x);
 mix_hlo mix_hlo_convert(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype);
 /* The same bits. */
 mix_hlo mix_hlo_bits(mix_hlo_writer *w, mix_hlo x, mix_dtype dtype);
+/* Where sizes of elements differ, the smaller ones have a last axis more. */
+mix_hlo mix_hlo_bits_as(mix_hlo_writer *w, mix_hlo x, mix_type type);
 static inline mix_hlo mix_hlo_add(mix_hlo_writer *w, mix_hlo a, mix_hlo b) {
   return mix_hlo_binary(w, "add", a, b);
 }

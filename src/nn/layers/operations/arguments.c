@@ -11,12 +11,14 @@
 typedef struct parameter {
   char name[MIX_PARAMETER_BYTES], absent[MIX_PARAMETER_BYTES]; /* absent: its default, "" without one */
   bool fixed;                                                  /* no other value is supported */
+  bool may_be_null;                                            /* null is not its default */
 } parameter;
 
 static bool read_parameter(const char *text, int place, parameter *p) {
   for (; place && *text; place--) text += strcspn(text, " ") + (text[strcspn(text, " ")] == ' ');
   p->fixed = *text == '!';
-  text += p->fixed;
+  p->may_be_null = *text == '?';
+  text += p->fixed || p->may_be_null;
   const int length = (int)strcspn(text, " ="), all = (int)strcspn(text, " ");
   snprintf(p->name, sizeof p->name, "%.*s", length, text);
   snprintf(p->absent, sizeof p->absent, "%.*s", all > length ? all - length - 1 : 0, text + length + 1);
@@ -67,7 +69,7 @@ void *mix_operand_refused(const mix_operands *o, mix_status status, const char *
 static bool give(mix_operands *o, const parameter *p, const json_t *value) {
   const json_t *fixed = json_object_get(value, MIX_OPERAND_VALUE),
                *absent = json_object_get(o->values, p->name);
-  if (json_is_null(value) && absent) return true; /* None is the default */
+  if (json_is_null(value) && absent && !p->may_be_null) return true; /* None is the default */
   const bool other = p->fixed && !json_is_null(value) && !json_equal(value, absent);
   return mix_json_set(o->values, p->name, json_incref((json_t *)(fixed ? fixed : value))) &&
          (!other || mix_operand_refused(o, MIX_UNSUPPORTED, p->name, absent ? p->absent : "null"));

@@ -309,6 +309,10 @@ static mix_tensor *select_(const mix_operands *o, mix_tensor *x) {
 static mix_tensor *array_(const mix_operands *o, mix_tensor *x) {
   return mix_cast(x, mix_operand_dtype(o, "dtype", mix_tensor_dtype(x)));
 }
+static mix_tensor *view(const mix_operands *o, mix_tensor *x) {
+  const mix_dtype dtype = mix_operand_dtype(o, "dtype", mix_tensor_dtype(x));
+  return mix_failed() ? NULL : mix_bitcast(x, dtype);
+}
 /* Numbers beyond the dtype become its ends. */
 static mix_tensor *saturate_cast(const mix_operands *o, mix_tensor *x) {
   const mix_dtype dtype = mix_operand_dtype(o, "dtype", mix_tensor_dtype(x)), from = mix_tensor_dtype(x);
@@ -393,13 +397,7 @@ const mix_keras_operation mix_keras_function_operations[] = {
     MIX_KERAS_OPERATION("Select", "numpy", "condlist choicelist default=0", "", .build = select_,
                         .bare = true),
     MIX_KERAS_OPERATION("Array", "numpy", "x", "dtype", .build = array_),
-    MIX_KERAS_OPERATION("View", "numpy", "x", "dtype", .refusal = "no operation reads bits as another dtype"),
-    MIX_KERAS_OPERATION("Argpartition", "numpy", "x", "kth axis=-1",
-                        .refusal =
-                            "its result in Keras on TensorFlow is no partition; Argsort orders places"),
-    MIX_KERAS_OPERATION("ElasticTransform", "image", "images",
-                        "alpha sigma interpolation fill_mode fill_value seed data_format",
-                        .refusal = "it draws TensorFlow's random numbers"),
+    MIX_KERAS_OPERATION("View", "numpy", "x", "dtype", .build = view),
     MIX_KERAS_OPERATION("SaturateCast", "core", "x", "dtype", .build = saturate_cast),
     {.operation = {0}}};
 

@@ -24,7 +24,9 @@ mix_layer *mix_keras_operation_from_config(const mix_layer_kind *kind, const jso
   mix_layer *layer = mix_failed() ? NULL : mix_layer_of_kind(kind, options);
   if (!layer) return json_decref(own), NULL;
   ((mix_keras_operation_options *)layer->data)->config = own;
-  return layer;
+  if (((const mix_keras_operation *)kind)->operation.draws && !json_is_integer(json_object_get(own, "seed")))
+    mix_layer_generator(layer, 0);
+  return mix_failed() ? NULL : layer;
 }
 
 mix_status mix_keras_operation_config(mix_layer *layer, mix_config *config) {

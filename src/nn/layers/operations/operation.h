@@ -17,7 +17,7 @@ typedef enum mix_operand_rule {
 } mix_operand_rule;
 
 /* Parameters are named in texts such as "x axis=-1 !shift": the default stands behind "="; with "!" no other
- * value is supported, without a default none. */
+ * value is supported, without a default none; with "?" null is not the default but a value of its own. */
 typedef struct mix_operation {
   const char *name;     /* Add; of TensorFlow math.add */
   const char *operands; /* of the call, in order; of TensorFlow the first argument */
@@ -25,6 +25,7 @@ typedef struct mix_operation {
   bool takes_list;      /* the first operand is a list of tensors */
   bool bare;            /* `build` reads the first operand by itself, and has NULL for x */
   bool any_names;       /* named operands of any name, beside those of `operands` */
+  bool draws;           /* it has a generator where its option `seed` is null */
   bool takes_several;   /* the operands are any number of tensors, which `join` takes too */
   mix_operand_rule rule;
   /* One of these. x is the first operand, in the rule's dtype where that is one for single operands. */

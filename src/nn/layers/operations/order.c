@@ -226,6 +226,78 @@ static mix_tensor *unique(const mix_operands *o, mix_tensor *x) {
                  fill);
 }
 
+/* Are sizes equal where both are known? */
+static bool fit(mix_shape a, mix_shape b) {
+  bool fits = a.rank == b.rank;
+  for (int i = 0; fits && i < a.rank; i++)
+    fits = a.dims[i] == b.dims[i] || a.dims[i] == MIX_UNKNOWN || b.dims[i] == MIX_UNKNOWN;
+  return fits;
+}
+/* How often each value below `minlength` occurs along the last axis, or the sums of weights. In Keras a
+ * larger value adds bins; here it is the error of a gather. */
+static mix_tensor *bincount(const mix_operands *o, mix_tensor *x) {
+  const int64_t bins = mix_operand_integer(o, "minlength");
+  const mix_shape shape = mix_tensor_shape(x);
+  const bool weighted = mix_operand_json(o, "weights");
+  mix_tensor *weights = weighted ? mix_operand(o, "weights") : NULL;
+  if (mix_failed()) return NULL;
+  if (bins < 1 || bins > 1 << 24)
+    return mix_operand_refused(o, MIX_UNSUPPORTED, "minlength",
+                               "1 to 2^24, more than the largest value: how many results there are may not "
+                               "depend on the values");
+  if (shape.rank < 1 || shape.rank > 2 || (weighted && !fit(shape, mix_tensor_shape(weights))))
+    return mix_operation_fail(o, MIX_VALUE_ERROR, "expected a vector or a matrix, and weights like it");
+  const int64_t rows = shape.rank == 2 ? shape.dims[0] : 1;
+  const mix_dtype from = mix_tensor_dtype(x),
+                  dtype = weighted ? mix_promoted_dtype(from, mix_tensor_dtype(weights)) : MIX_INT32;
+  const mix_shape result = shape.rank == 2 ? MIX_SHAPE(rows, bins) : MIX_SHAPE(bins);
+  if (mix_shape_size(shape) < 0) return mix_cast(mix_open_result(x, result), dtype); /* of shapes alone */
+  if (rows > INT64_MAX / bins)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "minlength", "as many results as there is memory for");
+  mix_tensor *places = mix_gather(mix_range(0, (double)bins, 1, MIX_INT64), mix_cast(x, MIX_INT64), 0);
+  if (shape.rank == 2) {
+    mix_tensor *begins = mix_range(0, (double)rows, 1, MIX_INT64);
+    places = mix_add(places, mix_expand_dims(mix_times(begins, (double)bins), 1));
+  }
+  weights = weighted ? mix_cast(weights, dtype) : mix_fill(shape, 1, MIX_INT32);
+  return mix_reshape(mix_segment_sum(weights, places, rows * bins), result);
+}
+
+static mix_tensor *swapped(mix_tensor *x, int a, int b) {
+  mix_axes order = {.count = mix_operand_rank(x)};
+  for (int i = 0; i < order.count; i++) order.axis[i] = i == a ? b : i == b ? a : i;
+  return x ? mix_transpose(x, order) : NULL;
+}
+/* Keras on TensorFlow to the letter, which is a partition of vectors of integers alone: values are cast to
+ * int32, the smallest of all rows of the first axis are marked at the places of the other axes, and those at
+ * the marks count as 0 when the largest of the rest are found. */
+static mix_tensor *argpartition(const mix_operands *o, mix_tensor *x) {
+  const int axis = axis_of(o, &x);
+  int64_t k = mix_operand_integer(o, "kth");
+  if (axis < 0 || mix_failed()) return NULL;
+  const int last = mix_operand_rank(x) - 1;
+  x = swapped(mix_cast(x, MIX_INT32), axis, last);
+  const mix_shape shape = mix_tensor_shape(x);
+  const int64_t size = shape.dims[last];
+  if (mix_shape_size(shape) < 0) return swapped(x, axis, last); /* of shapes alone */
+  if (!size) return mix_operation_fail(o, MIX_VALUE_ERROR, "the axis has no elements");
+  k = (k < 0 ? 0 : k < size ? k : size - 1) + 1;
+  mix_tensor *bottom = mix_list_get(mix_top_k(mix_negative(x), k), 1);
+  mix_tensor *marks = mix_reduce_any(mix_one_hot(bottom, size, MIX_BOOL), MIX_AXES(0), false);
+  mix_shape before = {.rank = shape.rank}, after = before;
+  for (int i = 0; marks && i < shape.rank; i++) {
+    after.dims[i] = shape.dims[i] - mix_operand_size(marks, i);
+    if (after.dims[i] < 0)
+      return mix_operation_fail(o, MIX_UNSUPPORTED,
+                                "%s has fewer rows along axis %d than Keras's result needs",
+                                MIX_SHAPE_TEXT(shape), i);
+  }
+  mix_tensor *rest = mix_select(mix_pad(marks, before, after, 0), mix_zeros_like(x), x);
+  if (k == size) return swapped(bottom, axis, last);
+  mix_tensor *both[] = {bottom, mix_list_get(mix_top_k(rest, size - k), 1)};
+  return swapped(mix_concat(2, both, last), axis, last);
+}
+
 /* ---- sparsemax ---- */
 
 /* Martins and Astudillo: From softmax to sparsemax, 2016. */
@@ -266,8 +338,8 @@ static mix_tensor *tf_argsort(const mix_operands *o, mix_tensor *x) {
   MIX_KERAS_OPERATION(name, "numpy", operands, options, .build = function, .rule = MIX_OPERANDS_FLOATING)
 
 const mix_keras_operation mix_keras_order_operations[] = {
-    MIX_KERAS_OPERATION("Sort", "numpy", "x", "axis=-1", .build = sort),
-    MIX_KERAS_OPERATION("Argsort", "numpy", "x", "axis=-1", .build = argsort),
+    MIX_KERAS_OPERATION("Sort", "numpy", "x", "?axis=-1", .build = sort),
+    MIX_KERAS_OPERATION("Argsort", "numpy", "x", "?axis=-1", .build = argsort),
     MIX_KERAS_OPERATION("TopK", "math", "x", "k sorted", .results = top_k),
     MIX_KERAS_OPERATION("InTopK", "math", "targets predictions", "k", .build = in_top_k),
     QUANTILE("Median", "x", "axis keepdims", median),
@@ -284,8 +356,8 @@ const mix_keras_operation mix_keras_order_operations[] = {
         .build = unique),
     MIX_KERAS_OPERATION("Nonzero", "numpy", "x", "",
                         .refusal = "how many results it has depends on the values; a model's shapes do not"),
-    MIX_KERAS_OPERATION("Bincount", "numpy", "x", "weights minlength=0 sparse",
-                        .refusal = "how many results it has depends on the values; a model's shapes do not"),
+    MIX_KERAS_OPERATION("Bincount", "numpy", "x", "weights minlength=0 !sparse=false", .build = bincount),
+    MIX_KERAS_OPERATION("Argpartition", "numpy", "x", "kth ?axis=-1", .build = argpartition),
     MIX_KERAS_OPERATION("Sparsemax", "nn", "x", "axis=-1", .build = sparsemax, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};
 

@@ -131,16 +131,25 @@ static mix_tensor *hstack(const mix_operands *o, mix_list *list) {
   return rank_of(mix_list_get(list, 0)) > 1 ? stack_along(list, 1) : mix_layer_concat(list, 0);
 }
 
-/* -1 with the error recorded. */
-static int known_axis(const mix_operands *o, const mix_tensor *x, int axis) {
-  if (axis >= 0 && axis < rank_of(x) && size_along(x, axis) != MIX_UNKNOWN) return axis;
+/* The size may be unknown where it is split into as many parts. -1 with the error recorded. */
+static int known_axis(const mix_operands *o, const mix_tensor *x, int axis, bool counted) {
+  if (axis >= 0 && axis < rank_of(x) && (size_along(x, axis) != MIX_UNKNOWN || counted)) return axis;
   if (!mix_failed())
     mix_operation_fail(o, MIX_UNSUPPORTED, "axis %d of %s is split; supported is one whose size is known",
                        axis, MIX_SHAPE_TEXT(mix_tensor_shape(x)));
   return -1;
 }
 static int axis_of_known_size(const mix_operands *o, const mix_tensor *x) {
-  return known_axis(o, x, mix_operand_axis(o, "axis", rank_of(x)));
+  return known_axis(o, x, mix_operand_axis(o, "axis", rank_of(x)), false);
+}
+static int split_axis(const mix_operands *o, const mix_tensor *x, int axis) {
+  return known_axis(o, x, axis, json_is_integer(mix_operand_json(o, o->second)));
+}
+/* Of shapes alone: each part has an unknown size too. */
+static mix_list *open_parts(mix_tensor *x, int64_t parts) {
+  mix_list *list = mix_list_new(0, NULL);
+  for (int64_t i = 0; i < parts; i++) mix_list_append(list, mix_open_result(x, mix_tensor_shape(x)));
+  return mix_failed() ? NULL : list;
 }
 
 /* Sizes of parts, of which one may be -1, become their ends. */
@@ -160,7 +169,7 @@ static bool ends_of_sizes(const mix_operands *o, int64_t total, int count, int64
 /* The ends of as many parts of one size. */
 static int even_ends(const mix_operands *o, int axis, int64_t size, int64_t *ends) {
   const int64_t parts = mix_operand_integer(o, o->second);
-  if (parts < 1 || parts > MAX_PARTS || size % parts)
+  if (parts < 1 || parts > MAX_PARTS || (size != MIX_UNKNOWN && size % parts))
     return mix_operation_fail(o, MIX_VALUE_ERROR,
                               "axis %d of size %lld is not split in %lld; expected a divisor of at most %d",
                               axis, (long long)size, (long long)parts, MAX_PARTS),
@@ -176,6 +185,7 @@ static mix_list *split_along(const mix_operands *o, mix_tensor *x, int axis) {
   const int64_t size = size_along(x, axis);
   const bool listed = json_is_array(mix_operand_json(o, o->second)), tf = mix_operands_of_tf(o);
   int count = listed ? mix_operand_integers(o, o->second, MAX_PARTS, ends) : even_ends(o, axis, size, ends);
+  if (size == MIX_UNKNOWN) return mix_failed() ? NULL : open_parts(x, count);
   if (listed && tf && !ends_of_sizes(o, size, count, ends)) return NULL;
   if (listed && !tf) ends[count++] = size;
   mix_list *parts = mix_list_new(0, NULL);
@@ -189,26 +199,27 @@ static mix_list *split_along(const mix_operands *o, mix_tensor *x, int axis) {
 }
 
 static mix_list *split(const mix_operands *o, mix_tensor *x) {
-  return split_along(o, x, axis_of_known_size(o, x));
+  return split_along(o, x, split_axis(o, x, mix_operand_axis(o, "axis", rank_of(x))));
 }
 static mix_list *vsplit(const mix_operands *o, mix_tensor *x) {
-  return split_along(o, x, known_axis(o, x, 0));
+  return split_along(o, x, split_axis(o, x, 0));
 }
 static mix_list *hsplit(const mix_operands *o, mix_tensor *x) {
-  return split_along(o, x, known_axis(o, x, rank_of(x) > 1));
+  return split_along(o, x, split_axis(o, x, rank_of(x) > 1));
 }
 static mix_list *dsplit(const mix_operands *o, mix_tensor *x) {
-  return split_along(o, x, known_axis(o, x, 2));
+  return split_along(o, x, split_axis(o, x, 2));
 }
 
 /* Parts of equal size, of which the first have one item more. */
 static mix_list *array_split(const mix_operands *o, mix_tensor *x) {
-  const int axis = axis_of_known_size(o, x);
+  const int axis = split_axis(o, x, mix_operand_axis(o, "axis", rank_of(x)));
   const int64_t parts = mix_operand_integer(o, o->second);
   if (axis < 0 || mix_failed()) return NULL;
   if (parts < 1 || parts > MAX_PARTS)
     return mix_operand_refused(o, MIX_VALUE_ERROR, o->second, "1 to 1024 parts");
   const int64_t size = size_along(x, axis);
+  if (size == MIX_UNKNOWN) return open_parts(x, parts);
   mix_list *list = mix_list_new(0, NULL);
   for (int64_t i = 0, begin = 0; i < parts && !mix_failed(); i++) {
     const int64_t count = size / parts + (i < size % parts);

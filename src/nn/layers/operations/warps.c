@@ -1,11 +1,15 @@
 /* Images taken from other places: projective transforms, coordinates, and scales with translations. */
 #include "base/error.h"
+#include "base/philox.h"
 #include "nn/layers/moments.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/spatial/spatial.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
+#include "tensor/shape.h"
 #include <math.h>
+#include <mixtape/random.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PI 3.14159265358979323846
@@ -142,44 +146,144 @@ static mix_tensor *inside(const char *mode, mix_tensor *places, double size, mix
   return mix_minimum(mix_select(mix_less(mod, number(places, size)), mod, over), last);
 }
 
-static mix_tensor *map_coordinates(const mix_operands *o, mix_tensor *x) {
-  enum { MOST_AXES = 6 };
-  mix_tensor *coordinates = mix_operand_floating(mix_operand(o, "coordinates")), *sum = NULL;
-  const char *mode = mix_operand_text(o, "fill_mode");
-  const int64_t order = mix_operand_integer(o, "order");
-  const double fill = mix_operand_number(o, "fill_value");
-  if (mix_failed()) return NULL;
-  const mix_shape s = mix_tensor_shape(x);
-  const char *known = "constant nearest mirror reflect wrap";
-  if (order < 0 || order > 1) return mix_operand_refused(o, MIX_UNSUPPORTED, "order", "0 or 1");
-  if (mix_parameter_place(known, mode) < 0)
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "fill_mode", known);
-  if (mix_operand_rank(coordinates) < 2 || mix_operand_size(coordinates, 0) != s.rank || s.rank > MOST_AXES)
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "coordinates",
-                               "a row for each axis of the inputs, at most 6");
-  mix_tensor *axes[MOST_AXES];
-  for (int i = 0; i < s.rank; i++)
-    axes[i] = mix_squeeze(mix_layer_range(coordinates, 0, i, 1, 1), MIX_AXES(0));
-  if (mix_shape_size(s) < 0) return mix_open_result(x, mix_tensor_shape(axes[0])); /* of shapes alone */
-  mix_tensor *flat = mix_flattened(x);
-  for (int corner = 0; corner < (order ? 1 << s.rank : 1) && !mix_failed(); corner++) {
+enum { MOST_AXES = 6 };
+typedef struct sampling {
+  int64_t order;
+  const char *mode;
+  double fill;
+} sampling;
+
+static bool read_sampling(const mix_operands *o, const char *modes, sampling *s) {
+  s->mode = mix_operand_text(o, "fill_mode");
+  s->fill = mix_operand_number(o, "fill_value");
+  if (mix_failed()) return false;
+  if (mix_parameter_place(modes, s->mode) >= 0) return true;
+  return mix_operand_refused(o, MIX_VALUE_ERROR, "fill_mode", modes);
+}
+
+/* Of arrays of those sizes that are flat (elements), or (pixels, channels), the values at places along each
+ * axis; `begin`: where each place's array begins, NULL: at 0. */
+static mix_tensor *sampled(mix_tensor *flat, mix_shape sizes, mix_tensor *const *axes, mix_tensor *begin,
+                           const sampling *s) {
+  const bool channels = mix_operand_rank(flat) > 1;
+  const mix_dtype dtype = mix_tensor_dtype(axes[0]);
+  mix_tensor *sum = NULL;
+  for (int corner = 0; corner < (s->order ? 1 << sizes.rank : 1) && !mix_failed(); corner++) {
     mix_tensor *place = NULL, *weight = NULL, *every = NULL, *valid;
-    for (int i = 0; i < s.rank; i++) {
+    for (int i = 0; i < sizes.rank; i++) {
       const bool upper = corner >> i & 1;
-      mix_tensor *low = order ? mix_floor(axes[i]) : mix_round(axes[i]), *part = mix_subtract(axes[i], low);
+      mix_tensor *low = s->order ? mix_floor(axes[i]) : mix_round(axes[i]),
+                 *part = mix_subtract(axes[i], low);
       mix_tensor *index = mix_cast(upper ? mix_plus(low, 1) : low, MIX_INT64);
-      index = inside(mode, index, (double)s.dims[i], &valid);
+      index = inside(s->mode, index, (double)sizes.dims[i], &valid);
       if (!upper) part = mix_subtract(number(part, 1), part);
-      place = place ? mix_add(mix_times(place, (double)s.dims[i]), index) : index;
+      place = place ? mix_add(mix_times(place, (double)sizes.dims[i]), index) : index;
       weight = weight ? mix_multiply(weight, part) : part;
       every = every ? mix_logical_and(every, valid) : valid;
     }
-    mix_tensor *value = mix_cast(mix_gather(flat, place, 0), mix_tensor_dtype(coordinates));
-    if (*mode == 'c') value = mix_select(every, value, number(value, fill));
-    value = order ? mix_multiply(weight, value) : value;
+    if (channels) weight = mix_expand_dims(weight, -1), every = mix_expand_dims(every, -1);
+    mix_tensor *value = mix_cast(mix_gather(flat, begin ? mix_add(place, begin) : place, 0), dtype);
+    if (*s->mode == 'c') value = mix_select(every, value, number(value, s->fill));
+    value = s->order ? mix_multiply(weight, value) : value;
     sum = sum ? mix_add(sum, value) : value;
   }
-  return mix_cast(mix_dtype_is_floating(mix_tensor_dtype(x)) ? sum : mix_round(sum), mix_tensor_dtype(x));
+  return sum;
+}
+
+static mix_tensor *map_coordinates(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *coordinates = mix_operand_floating(mix_operand(o, "coordinates"));
+  sampling s = {.order = mix_operand_integer(o, "order")};
+  if (!read_sampling(o, "constant nearest mirror reflect wrap", &s)) return NULL;
+  const mix_shape shape = mix_tensor_shape(x);
+  if (s.order < 0 || s.order > 1) return mix_operand_refused(o, MIX_UNSUPPORTED, "order", "0 or 1");
+  if (mix_operand_rank(coordinates) < 2 || mix_operand_size(coordinates, 0) != shape.rank ||
+      shape.rank > MOST_AXES)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "coordinates",
+                               "a row for each axis of the inputs, at most 6");
+  mix_tensor *axes[MOST_AXES];
+  for (int i = 0; i < shape.rank; i++)
+    axes[i] = mix_squeeze(mix_layer_range(coordinates, 0, i, 1, 1), MIX_AXES(0));
+  if (mix_shape_size(shape) < 0) return mix_open_result(x, mix_tensor_shape(axes[0])); /* of shapes alone */
+  mix_tensor *y = sampled(mix_flattened(x), shape, axes, NULL, &s);
+  return mix_cast(mix_dtype_is_floating(mix_tensor_dtype(x)) ? y : mix_round(y), mix_tensor_dtype(x));
+}
+
+/* ---- elastic transforms ---- */
+
+/* tf.random.stateless_normal of the seed (seed, 0): the seed itself is scrambled by Philox (GenerateKey of
+ * core/kernels/stateless_random_ops.cc), then each block gives four numbers by Box and Muller (1958) in
+ * float32 (core/lib/random/random_distributions.h). */
+static float unit_float(uint32_t word) { return (float)(word & 0x7fffffU) * 0x1p-23F; }
+static mix_tensor *seeded_normal(int64_t seed, mix_shape shape, mix_dtype dtype) {
+  const int64_t count = mix_shape_checked_size(shape);
+  double *values = mix_scoped_memory(((size_t)count + 3) * sizeof *values);
+  const mix_philox mix = mix_philox_block(0x02461e293ec8f720U, 0, (uint64_t)seed);
+  const uint64_t key = mix.v[0] | (uint64_t)mix.v[1] << 32, counter = mix.v[2] | (uint64_t)mix.v[3] << 32;
+  for (int64_t i = 0; values && i < count; i += 4) {
+    const mix_philox block = mix_philox_block(key, counter, (uint64_t)i / 4);
+    for (int k = 0; k < 4; k += 2) {
+      const float radius = sqrtf(-2 * logf(fmaxf(unit_float(block.v[k]), 1e-7F))),
+                  angle = (float)(2 * PI) * unit_float(block.v[k + 1]);
+      values[i + k] = sinf(angle) * radius, values[i + k + 1] = cosf(angle) * radius;
+    }
+  }
+  return values ? mix_tensor_from_doubles(values, dtype, shape) : NULL;
+}
+
+/* The matrix (size, size) of a Gaussian filter of that deviation and of 6 sigma | 1 weights whose sum is 1,
+ * with zeros beyond the ends. */
+static mix_tensor *filter_matrix(int64_t size, double sigma, mix_dtype dtype) {
+  const int64_t reach = 6 * (int64_t)sigma / 2;
+  double *values = mix_scoped_memory((size_t)(size * size) * sizeof *values), sum = 0;
+  for (int64_t d = -reach; d <= reach; d++) sum += exp(-0.5 * (double)(d * d) / (sigma * sigma));
+  for (int64_t i = 0; values && i < size; i++)
+    for (int64_t j = 0; j < size; j++)
+      if (llabs(i - j) <= reach)
+        values[i * size + j] = exp(-0.5 * (double)((i - j) * (i - j)) / (sigma * sigma)) / sum;
+  return values ? mix_tensor_from_doubles(values, dtype, MIX_SHAPE(size, size)) : NULL;
+}
+
+/* Simard, Steinkraus, Platt: Best practices for convolutional neural networks applied to visual document
+ * analysis, 2003. Keras moves each pixel as far down as to the right, by one noise of its seed. */
+static mix_tensor *elastic_transform(const mix_operands *o, mix_tensor *x) {
+  enum { MOST_PIXELS = 4096, MOST_SIGMA = 1024 };
+  const char *format = mix_operand_json(o, "data_format") ? mix_operand_text(o, "data_format") : NULL,
+             *interpolation = mix_operand_text(o, "interpolation");
+  const double alpha = mix_operand_number(o, "alpha"), sigma = mix_operand_number(o, "sigma");
+  const bool seeded = mix_operand_json(o, "seed");
+  const int64_t seed = seeded ? mix_operand_integer(o, "seed") : 0;
+  sampling how = {.order = interpolation && *interpolation == 'b'};
+  if (!read_sampling(o, "constant nearest reflect wrap", &how)) return NULL;
+  if (strcmp(interpolation, "nearest") && strcmp(interpolation, "bilinear"))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "interpolation", "nearest or bilinear");
+  if (!(sigma > 0 && sigma <= MOST_SIGMA))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "sigma", "a number above 0, at most 1024");
+  const mix_dtype dtype = mix_tensor_dtype(x);
+  if (!mix_dtype_is_floating(dtype))
+    return mix_operation_fail(o, MIX_TYPE_ERROR, "its images are %s; expected floating-point, as in Keras",
+                              mix_dtype_name(dtype));
+  mix_tensor *images = mix_image_batch(o->layer, x, format);
+  if (!images) return NULL;
+  const mix_shape s = mix_tensor_shape(images), plane = MIX_SHAPE(s.dims[0], s.dims[1], s.dims[2]);
+  if (mix_shape_size(s) < 0) return mix_identity(x); /* of shapes alone */
+  if (s.dims[1] > MOST_PIXELS || s.dims[2] > MOST_PIXELS)
+    return mix_operation_fail(o, MIX_UNSUPPORTED, "images of more than %d x %d pixels", MOST_PIXELS,
+                              MOST_PIXELS);
+  mix_tensor *noise = seeded ? seeded_normal(seed, plane, dtype)
+                             : mix_random_normal(mix_generator_of(o->layer), plane, dtype);
+  noise = mix_matmul_rows(mix_times(noise, sigma), filter_matrix(s.dims[2], sigma, dtype));
+  noise = mix_matmul(filter_matrix(s.dims[1], sigma, dtype), noise, false, false);
+  mix_tensor *shift = mix_times(noise, alpha), *axes[2], *begin;
+  for (int i = 0; i < 2; i++) {
+    mix_tensor *pixels = mix_range(0, (double)s.dims[i + 1], 1, dtype);
+    axes[i] = mix_add(shift, i ? pixels : mix_expand_dims(pixels, 1));
+  }
+  begin = mix_times(mix_range(0, (double)s.dims[0], 1, MIX_INT64), (double)(s.dims[1] * s.dims[2]));
+  begin = mix_expand_dims(mix_expand_dims(begin, 1), 1);
+  mix_tensor *rows = mix_reshape(images, MIX_SHAPE(s.dims[0] * s.dims[1] * s.dims[2], s.dims[3]));
+  if (mix_failed()) return NULL;
+  mix_tensor *y = sampled(rows, MIX_SHAPE(s.dims[1], s.dims[2]), axes, begin, &how);
+  return y ? mix_image_result(y, x, format) : NULL;
 }
 
 /* ---- scales and translations ---- */
@@ -261,6 +365,10 @@ const mix_keras_operation mix_keras_warp_operations[] = {
                         .build = perspective_transform),
     MIX_KERAS_OPERATION("MapCoordinates", "image", "inputs coordinates",
                         "order fill_mode=\"constant\" fill_value=0", .build = map_coordinates),
+    MIX_KERAS_OPERATION("ElasticTransform", "image", "images",
+                        "alpha=20 sigma=5 interpolation=\"bilinear\" fill_mode=\"reflect\" fill_value=0 seed "
+                        "data_format",
+                        .build = elastic_transform, .draws = true),
     MIX_KERAS_OPERATION("ScaleAndTranslate", "image", "images output_shape scale translation",
                         "spatial_dims method antialias=true", .build = scale_and_translate),
     {.operation = {0}}};
