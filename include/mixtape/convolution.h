@@ -139,11 +139,38 @@ typedef struct mix_separable_conv_layer_options {
 MIX_API mix_layer *mix_separable_conv1d_with(const mix_separable_conv_layer_options *options);
 MIX_API mix_layer *mix_separable_conv2d_with(const mix_separable_conv_layer_options *options);
 
+/* LocallyConnected1D, 2D (Keras 2): as Conv1D and 2D with a kernel for each place of the result, of inputs
+ * with known sizes. Weights: kernel, bias (places..., filters). The kernel's shape is that of its
+ * implementation: 1: (places, patch * channels, filters); 2: a matrix of the whole input and the whole
+ * result, (spatial..., channels, places..., filters), of which what connects nothing is not used; 3:
+ * (connections). They compute the same; 1 has padding "valid" alone. */
+typedef struct mix_locally_connected_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t filters;                      /* required, positive */
+  int64_t kernel;                       /* kernel_size of all axes */
+  mix_shape kernel_size;                /* this or kernel is required, positive */
+  mix_shape strides;                    /* rank 0: 1 */
+  const char *padding;                  /* NULL: "valid"; "same" */
+  const char *data_format, *activation; /* as above */
+  bool no_bias;
+  const char *kernel_initializer; /* NULL: "glorot_uniform" */
+  mix_initializer *kernel_initializer_object;
+  const char *bias_initializer; /* NULL: "zeros" */
+  mix_initializer *bias_initializer_object;
+  mix_regularizer *kernel_regularizer, *bias_regularizer;
+  mix_constraint *kernel_constraint, *bias_constraint;
+  int64_t implementation; /* 0: 1; 2, 3 */
+} mix_locally_connected_options;
+MIX_API mix_layer *mix_locally_connected1d_with(const mix_locally_connected_options *options);
+MIX_API mix_layer *mix_locally_connected2d_with(const mix_locally_connected_options *options);
+
 /* Options with `size` set, for C++. */
 MIX_API mix_conv_layer_options mix_conv_layer_defaults(void);
 MIX_API mix_conv_transpose_layer_options mix_conv_transpose_layer_defaults(void);
 MIX_API mix_depthwise_conv_layer_options mix_depthwise_conv_layer_defaults(void);
 MIX_API mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void);
+MIX_API mix_locally_connected_options mix_locally_connected_defaults(void);
 
 #ifndef __cplusplus
 /* mix_conv(x, kernel, .strides = MIX_SHAPE(2), .padding = "same") */
@@ -195,6 +222,12 @@ MIX_API mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void)
 #define mix_separable_conv2d(...)                                                                            \
   MIX_LAYER_OF(mix_separable_conv2d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",     \
                #__VA_ARGS__, mix_separable_conv_layer_options, __VA_ARGS__)
+#define mix_locally_connected1d(...)                                                                         \
+  MIX_LAYER_OF(mix_locally_connected1d, "filters, !kernel; MIX_SHAPE(kernel_size, strides)", #__VA_ARGS__,   \
+               mix_locally_connected_options, __VA_ARGS__)
+#define mix_locally_connected2d(...)                                                                         \
+  MIX_LAYER_OF(mix_locally_connected2d, "filters, !kernel; MIX_SHAPE(kernel_size, strides)", #__VA_ARGS__,   \
+               mix_locally_connected_options, __VA_ARGS__)
 #endif
 
 MIX_END_DECLARATIONS

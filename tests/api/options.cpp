@@ -66,6 +66,7 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_prelu_defaults());
   right = right && has_its_size(mix_elu_layer_defaults());
   right = right && has_its_size(mix_thresholded_relu_defaults());
+  right = right && has_its_size(mix_locally_connected_defaults());
   right = right && has_its_size(mix_reshape_layer_defaults());
   right = right && has_its_size(mix_permute_defaults());
   right = right && has_its_size(mix_repeat_vector_defaults());

@@ -144,6 +144,9 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
   X(separable_conv1d, mix_separable_conv1d(3, 2, .depth_multiplier = 2, .dtype = dtype))                     \
   X(separable_conv2d,                                                                                        \
     mix_separable_conv2d(3, 2, .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))                  \
+  X(locally_connected1d, mix_locally_connected1d(3, 2, .strides = MIX_SHAPE(2), .dtype = dtype))             \
+  X(locally_connected2d, mix_locally_connected2d(1, 2, .strides = MIX_SHAPE(2), .padding = "same",           \
+                                                 .implementation = 2, .dtype = dtype))                       \
   X(spectral, mix_spectral_normalization(mix_dense(.units = 3, .dtype = dtype), 2, .dtype = dtype))          \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
   SPATIAL_LAYERS(X)                                                                                          \
@@ -293,6 +296,8 @@ static const trial trials[] = {
     ONE(depthwise_conv2d, X2334),
     ONE(separable_conv1d, X234),
     ONE(separable_conv2d, X2334),
+    ONE(locally_connected1d, X234),
+    ONE(locally_connected2d, X2334),
     ONE(lambda, X234),
     ONE(spectral, X234),
     ONE(max_pooling1d, LINES),

@@ -1,6 +1,6 @@
 /* Convolution layers: rows L01 to L10, L24 and L25 of docs/spec/keras.md, orders of channels, transposed
  * sizes, and errors. The recorded models of tests/saving hold them beside Keras. */
-#include "nn/layer_support.h"
+#include "nn/sines.h"
 #include <mixtape/convolution.h>
 
 static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16",
@@ -162,6 +162,78 @@ static void transposed_lengths(void **state) {
   }
 }
 
+/* ---- a kernel for each place ---- */
+
+typedef struct local {
+  int axes;
+  const char *kernel_shape;
+  mix_locally_connected_options options;
+  double y[64], of_kernel, of_bias[32], of_x[64]; /* gradients; of the kernel's the product with sines */
+} local;
+static const local locals[] = {
+#include "nn/recorded/locally_connected.inc"
+};
+
+static mix_tensor *weighted(mix_tensor *y, double phase) {
+  return mix_reduce_sum(mix_multiply(mix_cast(y, MIX_FLOAT32), sines(mix_tensor_shape(y), phase)),
+                        MIX_ALL_AXES, false);
+}
+
+static void expect_shape_text(mix_shape shape, const char *expected) {
+  char text[64] = "";
+  for (int i = 0; i < shape.rank; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i ? "x" : "", (int)shape.dims[i]);
+  assert_string_equal(text, expected);
+}
+
+static void run_local(const local *l) {
+  mix_locally_connected_options o = l->options;
+  o.size = sizeof o;
+  mix_layer *layer = l->axes == 1 ? mix_locally_connected1d_with(&o) : mix_locally_connected2d_with(&o);
+  const bool first = !strcmp(o.data_format, "channels_first"), half = strcmp(o.dtype, "float32");
+  const mix_shape shape = l->axes == 1 ? (first ? MIX_SHAPE(2, 3, 7) : MIX_SHAPE(2, 7, 3))
+                                       : (first ? MIX_SHAPE(2, 2, 4, 3) : MIX_SHAPE(2, 4, 3, 2));
+  mix_tensor *x = mix_cast(sines(shape, 0.3), half ? MIX_FLOAT16 : MIX_FLOAT32);
+  mix_layer_build(layer, shape);
+  mix_list *weights = mix_layer_weights(layer);
+  const mix_shape of_kernel = mix_variable_shape(mix_list_get(weights, 0)),
+                  of_bias = mix_variable_shape(mix_list_get(weights, 1));
+  expect_shape_text(of_kernel, l->kernel_shape);
+  mix_layer_set_weights(layer, mix_list_of(sines(of_kernel, 1), sines(of_bias, 2)));
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y = mix_call(layer, x), *loss = weighted(y, 0.1);
+  mix_tape_end(tape);
+  mix_list *gradients =
+      mix_tape_gradient(tape, loss, mix_list_of(mix_list_get(weights, 0), mix_list_get(weights, 1), x));
+  if (!gradients) fail_msg("%s", mix_error_message());
+  /* At most 12 terms below 1 in another order; of float16 TensorFlow rounds some of their sums. */
+  const double unit = half ? 12 * 0x1p-11 : 12 * 0x1p-24;
+  expect_values(y, (int)mix_shape_size(mix_tensor_shape(y)), l->y, unit, 0);
+  expect_values(weighted(mix_list_get(gradients, 0), 0.2), 1, &l->of_kernel, half ? 0x1p-8 : 0x1p-18,
+                0); /* up to 300 products */
+  expect_values(mix_list_get(gradients, 1), (int)mix_shape_size(of_bias), l->of_bias, unit, 0);
+  expect_values(mix_list_get(gradients, 2), (int)mix_shape_size(shape), l->of_x, unit, 0);
+}
+static void locally_connected_layers_are_those_of_keras(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof locals / sizeof *locals; i++)
+    MIX_SCOPE { run_local(&locals[i]); }
+}
+
+static void refused_locally_connected_layers(void **state) {
+  (void)state;
+  mix_tensor *line = mix_fill(MIX_SHAPE(1, 4, 3), 1, MIX_FLOAT32);
+  expect_refused(mix_locally_connected1d(2, 3, .padding = "same"), MIX_VALUE_ERROR, "use implementation 2");
+  expect_refused(mix_locally_connected1d(2, 3, .padding = "causal"), MIX_VALUE_ERROR, "padding 'causal'");
+  expect_refused(mix_locally_connected1d(2, 3, .implementation = 4), MIX_VALUE_ERROR, "implementation is 4");
+  expect_refused(mix_locally_connected2d(0, 3), MIX_VALUE_ERROR, "filters");
+  expect_refused(mix_call(mix_locally_connected1d(2, 5), line), MIX_VALUE_ERROR, "at least the kernel's");
+  expect_refused(mix_call(mix_locally_connected2d(2, 2), line), MIX_VALUE_ERROR, "expected 4 dimensions");
+  expect_refused(mix_call(mix_locally_connected1d(2, 2), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3))),
+                 MIX_VALUE_ERROR, "known sizes");
+}
+
 static void refused_options(void **state) {
   (void)state;
   expect_refused(mix_conv2d(0, 3), MIX_VALUE_ERROR, "filters");
@@ -210,9 +282,15 @@ static void refused_inputs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(L01_to_L09_one_axis),     TEST(L10_extra_padding_is_at_the_end),
-                                     TEST(L24_conv2d_weights),      TEST(L25_depthwise_weights),
-                                     TEST(channels_may_come_first), TEST(transposed_lengths),
-                                     TEST(refused_options),         TEST(refused_inputs)};
+  const struct CMUnitTest tests[] = {TEST(L01_to_L09_one_axis),
+                                     TEST(L10_extra_padding_is_at_the_end),
+                                     TEST(L24_conv2d_weights),
+                                     TEST(L25_depthwise_weights),
+                                     TEST(channels_may_come_first),
+                                     TEST(transposed_lengths),
+                                     TEST(locally_connected_layers_are_those_of_keras),
+                                     TEST(refused_locally_connected_layers),
+                                     TEST(refused_options),
+                                     TEST(refused_inputs)};
   return cmocka_run_group_tests_name("convolution layers", tests, NULL, NULL);
 }

@@ -36,7 +36,8 @@
   X(identity_layer) X(layer_scale) X(stochastic_depth) X(custom_scale) X(reversible_embedding)
 #define MIX_CONVOLUTION_LAYERS(X)                                                                            \
   X(conv1d) X(conv2d) X(conv3d) X(conv1d_transpose) X(conv2d_transpose) X(conv3d_transpose)                  \
-  X(depthwise_conv1d) X(depthwise_conv2d) X(separable_conv1d) X(separable_conv2d)
+  X(depthwise_conv1d) X(depthwise_conv2d) X(separable_conv1d) X(separable_conv2d)                            \
+  X(locally_connected1d) X(locally_connected2d)
 #define MIX_SPATIAL_LAYERS(X)                                                                                \
   X(max_pooling1d) X(max_pooling2d) X(max_pooling3d)                                                         \
   X(average_pooling1d) X(average_pooling2d) X(average_pooling3d)                                             \
