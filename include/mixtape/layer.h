@@ -223,8 +223,7 @@ MIX_API mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values);
 /* A new list of scalars: the penalties of the weights' regularizers, and what the latest call added.
  * Weight penalties use the stored values, outside any cast. */
 MIX_API mix_list *mix_layer_losses(mix_layer *layer);
-/* Within a call: adds a scalar to the loss of the model (ValueError for another shape). The next outermost
- * call of the layer discards it. */
+/* Within a call: adds a scalar (else ValueError) to the model's loss. The next outermost call discards it. */
 MIX_API mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss);
 /* Within a call: tf_keras's add_metric(value, name), in Keras 3 a Mean that the layer updates. The logs of
  * fit, evaluate and single batches have under this name the mean of the value's elements over all batches,

@@ -13,6 +13,7 @@
 #include <mixtape/cifar10.h>
 #include <mixtape/convolution.h>
 #include <mixtape/csv.h>
+#include <mixtape/custom_gradient.h>
 #include <mixtape/data_pipeline.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>

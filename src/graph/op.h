@@ -44,7 +44,7 @@ enum {
   MIX_OP_PAD = 1 << 19,    /* its operand as a block of its result: mix_pad_attributes */
   MIX_OP_SUM = 1 << 20,    /* the sum of any number of operands, which may broadcast */
   MIX_OP_WAITS = 1 << 21,  /* of a collective: only waits for what an earlier one began */
-  /* Result 0 is operand 0, and its gradient needs the others: the import into the ir drops the op. */
+  /* Result i is operand i, and its gradient needs the others: the import into the ir drops the op. */
   MIX_OP_ALIAS = 1 << 22,
   /* Result 0 has the bytes and the memory of operand 0, but passes do not look through it. */
   MIX_OP_BARRIER = 1 << 23,
@@ -108,8 +108,8 @@ typedef struct mix_op {
   const char *name;    /* "add": this project's name */
   const char *tf_name; /* "AddV2": TensorFlow's name, or NULL */
   /* Operand and result types, one letter each: "T,T->T", "B,T,T->T", "S->D", "T*->T" (any number of
-   * operands). Letters: T U B S D a type variable, whose dtypes `types` names; b bool; i int32 or int64; f
-   * float32; l int64. */
+   * operands), "->" (given with each node). Letters: T U B S D a type variable, whose dtypes `types` names;
+   * b bool; i int32 or int64; f float32; l int64. */
   const char *signature;
   /* The dtypes of each type variable, in order of appearance, separated by commas: "float" (without float8),
    * "int", "bool", "number" (float and int), "any", or names: "float16 bfloat16 float32". */

@@ -28,7 +28,7 @@ static bool set_close(import *from) {
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
     if (mix_node_finished(node)) continue;
-    const int used = node->op->flags & MIX_OP_ALIAS ? 1 : node->input_count;
+    const int used = is_alias(node) ? node->output_count : node->input_count;
     for (int j = 0; j < used; j++)
       if (parameter_of(from, node->inputs[j]) < 0 && !mix_node_set_add(set, node->inputs[j].node))
         return false;
@@ -44,10 +44,14 @@ static bool set_order(import *from) {
   return true;
 }
 
-/* The parameters of a body are its first values, in order. */
+/* The parameters of a body are its first values, in order. Result i of an alias is its operand i. */
 static int edge_value(const import *from, mix_edge edge) {
-  const int parameter = parameter_of(from, edge);
-  if (parameter >= 0) return parameter;
+  for (;;) {
+    const int parameter = parameter_of(from, edge);
+    if (parameter >= 0) return parameter;
+    if (!is_alias(edge.node) || mix_node_finished(edge.node)) break;
+    edge = edge.node->inputs[edge.output];
+  }
   return from->values[mix_node_set_find(&from->set, edge.node)] + edge.output;
 }
 

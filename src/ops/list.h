@@ -150,7 +150,7 @@
   X(all_reduce_done)                                                                                         \
   X(broadcast) X(all_gather) X(reduce_scatter_start) X(reduce_scatter_done) X(collect_shares)
 
-/* X(name): of graphs alone (MIX_OP_ALIAS). */
+/* X(name): of graphs alone (MIX_OP_ALIAS). custom_gradient.c has one more. */
 #define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result) X(surrogate_gradient)
 
 /* X(name, reference kernel, none, fast kernels): made by passes for plans, and in no graph. */

@@ -5,6 +5,7 @@
 #include "graph/capture.h"
 #include "graph/node_set.h"
 #include "ops/table.h"
+#include <string.h>
 
 /* In `segment` the value `edge` of the forward pass is `found`; with output WHOLE, the node itself. */
 enum { WHOLE = -1 };
@@ -118,7 +119,7 @@ static mix_node *new_node(const mix_node *like, const mix_edge *inputs) {
   const char *scope = mix_graph_scope_set(like->scope);
   const bool keep = mix_graph_keep_set(like->keep);
   mix_node *node = NULL;
-  if (like->body) {
+  if (!strcmp(like->op->signature, "->")) {
     mix_type *types = mix_calloc((size_t)like->output_count + 1, sizeof *types);
     for (int o = 0; types && o < like->output_count; o++) types[o] = like->outputs[o].type;
     if (types)
