@@ -54,6 +54,7 @@ typedef struct mix_loss_scale mix_loss_scale;
 typedef struct mix_dataset mix_dataset;
 typedef struct mix_iterator mix_iterator;
 typedef struct mix_model mix_model;
+typedef struct mix_decode_state mix_decode_state;
 typedef struct mix_history mix_history;
 
 /* Options structs begin with `size_t size`, which tells the library which version of the struct the caller

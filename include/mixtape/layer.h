@@ -31,6 +31,11 @@ typedef struct mix_call_args {
 /* Tensor i of the inputs, or of the further arguments. */
 MIX_API mix_tensor *mix_call_input(const mix_call_args *args, int index);
 MIX_API mix_tensor *mix_call_argument(const mix_call_args *args, int index);
+/* The places of the positions, axis 1 of the first input, in their sequence: int32 (positions), 0, 1, 2, ...
+ * When a model is decoded (mixtape/generate.h), a call has the next few positions, and this says which. A
+ * layer that computes by them sets .decodes. Symbolic where their number is not known. ValueError for an
+ * input of rank below 2. */
+MIX_API mix_tensor *mix_call_positions(const mix_call_args *args);
 
 /* Collects the config of a layer as JSON. Values are copied; a NULL text is JSON null. */
 typedef struct mix_config mix_config;
@@ -83,6 +88,9 @@ typedef struct mix_layer_class {
   /* Of a recurrent cell, which gets its states in .arguments and returns its output and the next states:
    * their shapes for inputs of that shape. The layer is built. NULL: it is no cell. */
   mix_status (*cell_states)(mix_layer *layer, mix_shape input_shape, mix_cell_states *states);
+  /* The layer can be decoded (mixtape/generate.h): it computes each position, axis 1, from the same position
+   * of its inputs, in the same way at all places, but for what mix_call_positions tells. */
+  bool decodes;
 } mix_layer_class;
 
 /* Options of every layer, the first in each options struct. */

@@ -21,6 +21,7 @@
 #include <mixtape/dtype.h>
 #include <mixtape/einsum.h>
 #include <mixtape/function.h>
+#include <mixtape/generate.h>
 #include <mixtape/graph_rewrite.h>
 #include <mixtape/image.h>
 #include <mixtape/image_dataset.h>

@@ -22,6 +22,7 @@ OBJECTS = {
     "mix_layer", "mix_initializer", "mix_regularizer", "mix_constraint", "mix_loss", "mix_metric",
     "mix_optimizer", "mix_loss_scale", "mix_dataset", "mix_iterator", "mix_model", "mix_history", "mix_npz",
     "mix_callback", "mix_checkpoint", "mix_logs", "mix_numerics", "mix_schedule", "mix_csv_columns",
+    "mix_decode_state",
 }
 # Queries, where an object of another kind has no such thing, and calls that take any object.
 ANY_OBJECT = {"mix_policy_equal", "mix_retain", "mix_release", "mix_scope_leave",
@@ -146,6 +147,10 @@ PLAIN = {
     "mix_layer_enable_lora_with": {"layer": "a_built_layer()"},
     "mix_model_save_lora": {"model": "a_lora_model()", "path": '"a.npz"'},
     "mix_model_load_lora": {"path": "an_adapter()"},
+    "mix_decode_state_with": {"model": "a_token_model()"}, "mix_decode": {"tokens": "a_token()"},
+    "mix_decode_rewind": {"position": "0"}, "mix_decode_reorder": {"parents": "an_index()"},
+    "mix_generate_options": {"prompt": "a_token()", "tokens": "2"},
+    "mix_generate_with": {"model": "a_token_model()"},
     "mix_cast_saturating": {"dtype": "MIX_FLOAT8_E4M3FN"},
     "mix_quantize_dequantize": {"scale": "a_scalar()", "dtype": "MIX_FLOAT8_E4M3FN"},
     "mix_matmul_integer": dict.fromkeys("ab", "mix_cast(a_tensor(), MIX_INT8)"),

@@ -85,6 +85,14 @@ static inline mix_model *a_model(void) {
   mix_model_compile(model, .optimizer_name = "sgd", .loss = "mse");
   return model;
 }
+static inline mix_model *a_token_model(void) {
+  mix_tensor *tokens = mix_input(.shape = MIX_SHAPE(8), .dtype = "int32");
+  return mix_model_new(tokens, mix_call(mix_embedding(4, 4), tokens));
+}
+static inline mix_decode_state *a_decode_state(void) {
+  return mix_decode_state_new(a_token_model(), .batch = 3);
+}
+static inline mix_tensor *a_token(void) { return mix_expand_dims(an_index(), 1); }
 static inline mix_layer *a_built_layer(void) {
   mix_layer *layer = a_layer();
   mix_layer_build(layer, MIX_SHAPE(3, 3));

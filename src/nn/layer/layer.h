@@ -62,6 +62,9 @@ struct mix_layer_kind {
   /* Of a class that can store its kernel as integers: that weight, and the kernel's shape. NULL: the layer
    * has a float kernel. */
   const struct mix_stored_weight *(*stored)(const mix_layer *layer, mix_shape *shape);
+  /* Can this call be one of a few new positions of a sequence (decoding.h)? False without an error: it mixes
+   * positions. NULL: none of the class can. */
+  bool (*decodes)(const mix_layer *layer, const mix_call_args *args);
 };
 
 struct mix_layer {

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_modes.h"
+#include "nn/layer/decoding.h"
 #include "nn/layer/layer_build.h"
 #include "nn/layer/remat.h"
 #include "ops/with_number.h"
@@ -273,7 +274,7 @@ static bool is_symbolic(mix_list *list) {
 static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
                          const mix_call_keywords *keywords) {
   const char *path = mix_layer_path_in_scope(layer);
-  if (!path) return NULL;
+  if (!path || !mix_decoding_admits(layer, args)) return NULL;
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
   bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
        training = context.training;
@@ -284,7 +285,9 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
   context.training = args->training;
   context.keywords = keywords;
   mix_segment *segment = args->symbolic ? NULL : mix_remat_begin_call(layer);
+  const mix_layer *inside = mix_decoding_enter(layer);
   mix_list *called = layer->class.call((mix_layer *)layer, args);
+  mix_decoding_leave(layer, inside, called);
   mix_remat_end_call(layer, segment, called);
   context.training = training;
   context.keywords = outer;

@@ -1,5 +1,6 @@
 /* Activation: an activation function as a layer. Its dtype may differ from the policy's, as in the guide's
  * float32 softmax. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/activation_functions.h"
 #include "base/error.h"
 #include "nn/layer/remat.h"
@@ -24,6 +25,6 @@ static bool activation_check(void *options, const mix_layer_kind *kind) {
 static const mix_field_row fields[] = {{MIX_FIELD(mix_activation_options, activation), &mix_field_activation},
                                        {0}};
 MIX_LAYER_KIND(activation, mix_activation_options, .fields = fields, .built_from_start = true,
-               .check = activation_check,
+               .check = activation_check, .decodes = mix_decodes_features,
                MIX_LAYER_CLASS(.name = "Activation", .call = activation_call,
                                .output_shape = activation_output_shape, .supports_masking = true))

@@ -1,5 +1,6 @@
 /* ActivityRegularization: passes its input through and adds an L1 and L2 penalty on it. */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 static mix_list *activity_regularization_call(mix_layer *layer, const mix_call_args *args) {
@@ -33,7 +34,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(activity_regularization, mix_activity_regularization_options, .fields = fields,
                .built_from_start = true, .check = activity_regularization_check,
-               .from_config = activity_regularization_from,
+               .from_config = activity_regularization_from, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "ActivityRegularization", .call = activity_regularization_call,
                                .output_shape = mix_layer_same_shape,
                                .get_config = activity_regularization_config, .supports_masking = true))

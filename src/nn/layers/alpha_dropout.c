@@ -1,5 +1,6 @@
 /* AlphaDropout: dropped elements become SELU's minimum, and an affine map restores mean and variance
  * (Klambauer et al.: Self-normalizing neural networks; arXiv:1706.02515). */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include <math.h>
 
@@ -30,6 +31,6 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(alpha_dropout, mix_alpha_dropout_options, .fields = fields, .built_from_start = true,
                .call_training = MIX_FALSE, .seed = offsetof(mix_alpha_dropout_options, seed),
-               .mixes_samples = mixes_samples,
+               .mixes_samples = mixes_samples, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "AlphaDropout", .call = alpha_dropout_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -3,6 +3,7 @@
  * fields of nn/policy/semantics.h. */
 #include "base/error.h"
 #include "distribute/distribute.h"
+#include "nn/layer/decoding.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
 #include "ops/with_number.h"
@@ -320,6 +321,10 @@ static mix_status batch_normalization_config(mix_layer *layer, mix_config *confi
   return mix_config_resolved_axes(layer, config, MIX_AXES(b->options.axis));
 }
 
+static bool batch_normalization_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return mix_decodes_along(layer, args, MIX_AXES(((const batch_normalization *)layer->data)->options.axis));
+}
+
 #define FIELD(member) MIX_FIELD(mix_batch_normalization_options, member)
 static const mix_field_row fields[] = {
     {FIELD(axis), &mix_field_axis},
@@ -340,7 +345,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields, .call_has_mask = true,
                .check = batch_normalization_check, .ready = batch_normalization_ready,
-               .mixes_samples = mixes_samples,
+               .mixes_samples = mixes_samples, .decodes = batch_normalization_decodes,
                MIX_LAYER_CLASS(.name = "BatchNormalization", .instance_size = sizeof(batch_normalization),
                                .build = batch_normalization_build, .call = batch_normalization_call,
                                .get_config = batch_normalization_config, .output_shape = mix_layer_same_shape,

@@ -1,5 +1,6 @@
 /* Dense: activation(x . kernel + bias). */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layer/remat.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
@@ -129,6 +130,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields, .quantize = dense_quantize,
                MIX_LORA_OF(mix_dense_options, kernel), .lora_alpha_lost = true, .stored = dense_stored,
+               .decodes = mix_decodes_features,
                MIX_LAYER_CLASS(.name = "Dense", .instance_size = sizeof(dense), .build = dense_build,
                                .call = dense_call, .output_shape = dense_output_shape,
                                .supports_masking = true))

@@ -1,5 +1,6 @@
 /* Dropout with inverted scaling (Srivastava et al.: Dropout: a simple way to prevent neural networks from
  * overfitting; JMLR 15, 2014). */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 static mix_list *dropout_call(mix_layer *layer, const mix_call_args *args) {
@@ -24,6 +25,6 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(dropout, mix_dropout_options, .fields = fields, .built_from_start = true,
                .call_training = MIX_FALSE, .seed = offsetof(mix_dropout_options, seed),
-               .mixes_samples = mixes_samples,
+               .mixes_samples = mixes_samples, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "Dropout", .call = dropout_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

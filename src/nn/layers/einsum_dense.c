@@ -1,5 +1,6 @@
 /* EinsumDense: activation(einsum(equation, x, kernel) + bias). */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layer/remat.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
@@ -436,6 +437,16 @@ static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mi
   return result;
 }
 
+/* Axis 1 of the input is axis 1 of the result, and no sum is over it. */
+static bool einsum_dense_decodes(const mix_layer *layer, const mix_call_args *args) {
+  const equation *e = &((const einsum_dense *)layer->data)->equation;
+  const int open = e->open_left ? mix_tensor_shape(mix_call_input(args, 0)).rank - (int)strlen(e->input) : 0;
+  if (open > 1) return true;
+  const int at = 1 - open;
+  if (at >= (int)strlen(e->input)) return false;
+  return place_in(e->kernel, e->input[at]) < 0 && place_in(e->result, e->input[at]) == at;
+}
+
 #define FIELD(member) MIX_FIELD(mix_einsum_dense_options, member)
 static const mix_field_row fields[] = {
     {FIELD(output_shape), &mix_field_size_or_shape, .required = true},
@@ -457,6 +468,7 @@ MIX_LAYER_KIND(einsum_dense, mix_einsum_dense_options, .fields = fields, .check 
                .ready = einsum_dense_ready, .quantize = einsum_dense_quantize,
                .check_quantization = einsum_dense_check_quantization,
                MIX_LORA_OF(mix_einsum_dense_options, kernel), .stored = einsum_dense_stored,
+               .decodes = einsum_dense_decodes,
                MIX_LAYER_CLASS(.name = "EinsumDense", .instance_size = sizeof(einsum_dense),
                                .build = einsum_dense_build, .call = einsum_dense_call,
                                .output_shape = einsum_dense_output_shape))

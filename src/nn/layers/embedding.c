@@ -1,5 +1,6 @@
 /* Embedding: rows of a table at integer indices, gathered in the variable's dtype and then cast
  * (docs/spec/mixed_precision.md, 5.1). */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/embedding_table.h"
 #include "nn/layers/lora.h"
@@ -63,7 +64,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields, .quantize = embedding_quantize,
                MIX_LORA_OF(mix_embedding_options, embeddings), .lora_alpha_lost = true,
-               .stored = embedding_stored,
+               .stored = embedding_stored, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "Embedding", .instance_size = sizeof(embedding),
                                .build = embedding_build, .call = embedding_call,
                                .output_shape = embedding_output_shape, .no_autocast = true,

@@ -1,5 +1,6 @@
 /* GaussianDropout: multiplies by normal noise of mean 1 in training (Srivastava et al.: Dropout; JMLR 15,
  * 2014, section 10). */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include <math.h>
 
@@ -19,5 +20,6 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(gaussian_dropout, mix_gaussian_dropout_options, .fields = fields, .built_from_start = true,
                .call_training = MIX_FALSE, .seed = offsetof(mix_gaussian_dropout_options, seed),
+               .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "GaussianDropout", .call = gaussian_dropout_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

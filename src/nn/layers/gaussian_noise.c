@@ -1,4 +1,5 @@
 /* GaussianNoise: adds normal noise in training, drawn in the compute dtype. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 static mix_list *gaussian_noise_call(mix_layer *layer, const mix_call_args *args) {
@@ -15,5 +16,6 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(gaussian_noise, mix_gaussian_noise_options, .fields = fields, .built_from_start = true,
                .call_training = MIX_FALSE, .seed = offsetof(mix_gaussian_noise_options, seed),
+               .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "GaussianNoise", .call = gaussian_noise_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

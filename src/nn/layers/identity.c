@@ -1,4 +1,5 @@
 /* Identity: passes its input through. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 typedef struct identity_options {
@@ -13,6 +14,7 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
 const mix_layer_kind mix_identity_layer_kind = {.call = "identity",
                                                 .options_size = sizeof(identity_options),
                                                 .built_from_start = true,
+                                                .decodes = mix_decodes,
                                                 MIX_LAYER_CLASS(.name = "Identity", .call = call,
                                                                 .output_shape = mix_layer_same_shape,
                                                                 .supports_masking = true)};

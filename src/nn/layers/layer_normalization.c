@@ -1,6 +1,7 @@
 /* LayerNormalization (Ba, Kiros, Hinton; arXiv:1607.06450). Dtypes: docs/spec/mixed_precision.md, 5.1, 5.2.
  */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/moments.h"
 
 typedef struct layer_normalization {
@@ -82,6 +83,10 @@ static mix_status layer_normalization_config(mix_layer *layer, mix_config *confi
   return mix_config_axes(layer, config, n->options.axis);
 }
 
+static bool layer_normalization_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return mix_decodes_along(layer, args, ((const mix_layer_normalization_options *)layer->data)->axis);
+}
+
 #define FIELD(member) MIX_FIELD(mix_layer_normalization_options, member)
 static const mix_field_row fields[] = {
     {FIELD(axis), &mix_field_axes},
@@ -90,7 +95,7 @@ static const mix_field_row fields[] = {
     MIX_AFFINE_FIELDS(mix_layer_normalization_options),
     {0}};
 MIX_LAYER_KIND(layer_normalization, mix_layer_normalization_options, .fields = fields,
-               .ready = layer_normalization_ready,
+               .ready = layer_normalization_ready, .decodes = layer_normalization_decodes,
                MIX_LAYER_CLASS(.name = "LayerNormalization", .instance_size = sizeof(layer_normalization),
                                .build = layer_normalization_build, .call = layer_normalization_call,
                                .get_config = layer_normalization_config, .output_shape = mix_layer_same_shape,

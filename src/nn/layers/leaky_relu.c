@@ -1,5 +1,6 @@
 /* The LeakyReLU layer (Maas, Hannun, Ng: Rectifier nonlinearities improve neural network acoustic models;
  * 2013). */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 static mix_list *leaky_relu_call(mix_layer *layer, const mix_call_args *args) {
@@ -12,5 +13,6 @@ static const mix_field_row fields[] = {{MIX_FIELD(mix_leaky_relu_layer_options, 
                                         .alias = "alpha", .renamed = MIX_RULE(leaky_relu_alpha)},
                                        {0}};
 MIX_LAYER_KIND(leaky_relu_layer, mix_leaky_relu_layer_options, .fields = fields, .built_from_start = true,
+               .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "LeakyReLU", .call = leaky_relu_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

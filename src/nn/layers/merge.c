@@ -1,6 +1,7 @@
 /* Merging layers: the element-wise ones, Concatenate and Dot (docs/spec/keras.md, section 7). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/moments.h"
 #include "ops/with_number.h"
 
@@ -151,7 +152,7 @@ static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
 }
 
 #define MERGE(name, class_name)                                                                              \
-  MIX_LAYER_KIND_ONLY(name, mix_merge_options,                                                               \
+  MIX_LAYER_KIND_ONLY(name, mix_merge_options, .decodes = mix_decodes,                                       \
                       MIX_LAYER_CLASS(class_name, .build = merge_build, .call = merge_call,                  \
                                       .output_shape = merge_output_shape, .supports_masking = true,          \
                                       .compute_mask = merge_mask))
@@ -209,7 +210,7 @@ static mix_tensor *concatenate_mask(mix_layer *layer, const mix_call_args *args)
 
 static const mix_field_row concatenate_fields[] = {
     {MIX_FIELD(mix_concatenate_options, axis), &mix_field_axis}, {0}};
-MIX_LAYER_KIND(concatenate, mix_concatenate_options, .fields = concatenate_fields,
+MIX_LAYER_KIND(concatenate, mix_concatenate_options, .fields = concatenate_fields, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "Concatenate", .call = concatenate_call,
                                .output_shape = concatenate_output_shape, .supports_masking = true,
                                .compute_mask = concatenate_mask))

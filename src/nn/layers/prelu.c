@@ -1,5 +1,6 @@
 /* PReLU: a leaky ReLU with trainable slopes (He et al.: Delving deep into rectifiers; arXiv:1502.01852). */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 typedef struct prelu {
@@ -59,7 +60,7 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_prelu_options, alpha_constraint), &mix_field_constraint},
     {MIX_FIELD(mix_prelu_options, shared_axes), &mix_field_axis_list, .optional = true},
     {0}};
-MIX_LAYER_KIND(prelu, mix_prelu_options, .fields = fields,
+MIX_LAYER_KIND(prelu, mix_prelu_options, .fields = fields, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "PReLU", .instance_size = sizeof(prelu), .build = prelu_build,
                                .call = prelu_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

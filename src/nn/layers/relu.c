@@ -1,4 +1,5 @@
 /* The ReLU layer, with a maximum, and a slope below a threshold. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include <math.h>
 
@@ -15,5 +16,6 @@ static mix_list *relu_call(mix_layer *layer, const mix_call_args *args) {
 static const mix_field_row fields[] = {
     {FIELD(max_value), .number = INFINITY}, {FIELD(negative_slope)}, {FIELD(threshold)}, {0}};
 MIX_LAYER_KIND(relu_layer, mix_relu_layer_options, .fields = fields, .built_from_start = true,
+               .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "ReLU", .call = relu_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

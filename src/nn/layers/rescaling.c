@@ -1,4 +1,5 @@
 /* Rescaling: x * scale + offset. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include "ops/with_number.h"
 
@@ -18,5 +19,6 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_rescaling_options, offset), &mix_field_number},
     {0}};
 MIX_LAYER_KIND(rescaling, mix_rescaling_options, .fields = fields, .ready = rescaling_ready,
+               .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "Rescaling", .call = rescaling_call,
                                .output_shape = mix_layer_same_shape))

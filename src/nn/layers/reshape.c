@@ -1,5 +1,6 @@
 /* The Reshape layer: reshapes all axes except the batch. */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 
 /* Computes the dimension -1 of the target if the input's dimensions are known. False if the input does not
@@ -64,6 +65,6 @@ static bool reshape_check(void *options, const mix_layer_kind *kind) {
 static const mix_field_row fields[] = {{MIX_FIELD(mix_reshape_layer_options, target_shape), &mix_field_sizes},
                                        {0}};
 MIX_LAYER_KIND(reshape_layer, mix_reshape_layer_options, .fields = fields, .built_from_start = true,
-               .check = reshape_check,
+               .check = reshape_check, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "Reshape", .call = reshape_call, .compute_mask = mix_no_mask,
                                .output_shape = reshape_output_shape))

@@ -1,6 +1,7 @@
 /* ReversibleEmbedding: rows of a table, and from such rows back to one logit for each row of the table
  * (keras3). */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/embedding_table.h"
 #include "nn/layers/lora.h"
@@ -203,7 +204,7 @@ MIX_LAYER_KIND(reversible_embedding, mix_reversible_embedding_options, .fields =
                .check = reversible_embedding_check, .quantize = reversible_embedding_quantize,
                .call_has_reverse = true, .keras3_only = true,
                MIX_LORA_OF(mix_reversible_embedding_options, embeddings), .lora_alpha_lost = true,
-               .stored = reversible_embedding_stored,
+               .stored = reversible_embedding_stored, .decodes = mix_decodes,
                MIX_LAYER_CLASS(.name = "ReversibleEmbedding", .instance_size = sizeof(reversible),
                                .build = reversible_embedding_build, .call = reversible_embedding_call,
                                .output_shape = reversible_embedding_output_shape, .no_autocast = true,

@@ -1,6 +1,7 @@
 /* RMSNormalization (Zhang, Sennrich: Root mean square layer normalization; arXiv:1910.07467). It computes in
  * float32 and reads the scale in the policy's compute dtype. */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/moments.h"
 #include "ops/with_number.h"
 
@@ -44,12 +45,17 @@ static mix_status rms_normalization_config(mix_layer *layer, mix_config *config)
   return mix_config_axes(layer, config, n->options.axis);
 }
 
+static bool rms_normalization_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return mix_decodes_along(layer, args, ((const mix_rms_normalization_options *)layer->data)->axis);
+}
+
 static const mix_field_row fields[] = {{MIX_FIELD(mix_rms_normalization_options, axis), &mix_field_axes},
                                        {MIX_FIELD(mix_rms_normalization_options, epsilon), &mix_field_number,
                                         .number = 1e-6, .range = MIX_NOT_NEGATIVE},
                                        {0}};
 /* It drops masks, as in Keras. */
 MIX_LAYER_KIND(rms_normalization, mix_rms_normalization_options, .fields = fields, .keras3_only = true,
+               .decodes = rms_normalization_decodes,
                MIX_LAYER_CLASS(.name = "RMSNormalization", .instance_size = sizeof(rms_normalization),
                                .build = rms_normalization_build, .call = rms_normalization_call,
                                .get_config = rms_normalization_config, .output_shape = mix_layer_same_shape))

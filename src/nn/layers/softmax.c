@@ -1,5 +1,6 @@
 /* The Softmax layer: over one or more axes, with an optional mask (docs/spec/mixed_precision.md, 5.1
  * and 5.2). */
+#include "nn/layer/decoding.h"
 #include "nn/formulas.h"
 #include "nn/layers/builtin.h"
 
@@ -32,6 +33,10 @@ static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(mix_select(mask, y, mix_scalar_like(x, 0)));
 }
 
+static bool softmax_layer_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return mix_decodes_along(layer, args, ((const mix_softmax_layer_options *)layer->data)->axis);
+}
+
 /* tf_keras writes robust_masking only where it is set. */
 static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axis), &mix_field_axes},
                                        {MIX_FIELD(mix_softmax_layer_options, robust_masking),
@@ -39,6 +44,6 @@ static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axi
                                         .only = MIX_RULE(attention_shapes_saved)},
                                        {0}};
 MIX_LAYER_KIND(softmax_layer, mix_softmax_layer_options, .fields = fields, .built_from_start = true,
-               .call_has_mask = true,
+               .call_has_mask = true, .decodes = softmax_layer_decodes,
                MIX_LAYER_CLASS(.name = "Softmax", .call = softmax_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

@@ -1,4 +1,5 @@
 /* UnitNormalization: scales to unit L2 norm along the axes, in the compute dtype. */
+#include "nn/layer/decoding.h"
 #include "nn/layers/moments.h"
 
 static mix_list *unit_normalization_call(mix_layer *layer, const mix_call_args *args) {
@@ -9,8 +10,13 @@ static mix_list *unit_normalization_call(mix_layer *layer, const mix_call_args *
   return mix_one_result(mix_unit_length(x, axes, layer->semantics));
 }
 
+static bool unit_normalization_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return mix_decodes_along(layer, args, ((const mix_unit_normalization_options *)layer->data)->axis);
+}
+
 static const mix_field_row fields[] = {{MIX_FIELD(mix_unit_normalization_options, axis), &mix_field_axes},
                                        {0}};
 MIX_LAYER_KIND(unit_normalization, mix_unit_normalization_options, .fields = fields, .built_from_start = true,
+               .decodes = unit_normalization_decodes,
                MIX_LAYER_CLASS(.name = "UnitNormalization", .call = unit_normalization_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -61,7 +61,18 @@ bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, m
 mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,
                      const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask);
 
+/* Casts them to one dtype where a map of policies gave the inner layers several, as Keras promotes them. */
+bool mix_attention_promote(mix_tensor **tensors, int count);
+
 /* ---- layers of projections ---- */
+
+/* mix_attend in a whole sequence, with a mask that has the window; or as the sequence is decoded, with the
+ * window alone (0: none). */
+mix_list *mix_attend_layer(const mix_layer *layer, const mix_head_attention *attention,
+                           const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask,
+                           int64_t window);
+/* Can the call be decoded? Else the error is recorded. */
+bool mix_attention_decodes(const mix_layer *layer, const mix_call_args *args);
 
 extern const char *const mix_attention_tensors[]; /* query, value, key */
 /* Is the value given? Else a TypeError. */

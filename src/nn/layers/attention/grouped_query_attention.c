@@ -48,8 +48,8 @@ static mix_list *grouped_query_attention_call(mix_layer *layer, const mix_call_a
   mix_tensor *mask = mix_attention_mask(args, o->sliding_window, false);
   mix_tensor *heads[3] = {mix_call(g->query, query), mix_call(g->key, mix_attention_key(args)),
                           mix_call(g->value, mix_call_argument(args, 0))};
-  return mix_attention_outputs(mix_attend(layer->semantics, &g->attention, args, heads, mask), g->gate,
-                               g->output, query);
+  return mix_attention_outputs(mix_attend_layer(layer, &g->attention, args, heads, mask, o->sliding_window),
+                               g->gate, g->output, query);
 }
 
 /* Its name is that of Keras's class, whose public name is another. */
@@ -84,7 +84,7 @@ static const mix_field_row fields[] = {
 MIX_LAYER_KIND(grouped_query_attention, mix_grouped_query_attention_options, .fields = fields,
                .keras3_only = true, .keras_name = "GroupedQueryAttention",
                .check = grouped_query_attention_check, .call_tensors = mix_attention_tensors,
-               .call_is_attention = true,
+               .call_is_attention = true, .decodes = mix_attention_decodes,
                MIX_LAYER_CLASS(.name = "GroupQueryAttention",
                                .instance_size = sizeof(grouped_query_attention),
                                .build = grouped_query_attention_build, .call = grouped_query_attention_call,

@@ -30,8 +30,7 @@ static mix_tensor *expanded_mask(mix_tensor *mask, int rank, int attention_axes)
   return mask;
 }
 
-/* Casts them to one dtype where a map of policies gave the inner layers several, as Keras promotes them. */
-static bool promote(mix_tensor **tensors, int count) {
+bool mix_attention_promote(mix_tensor **tensors, int count) {
   mix_dtype common = mix_tensor_dtype(tensors[0]);
   for (int i = 1; i < count; i++) {
     const mix_dtype other = mix_tensor_dtype(tensors[i]);
@@ -69,7 +68,9 @@ static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *qu
 static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *probabilities,
                             mix_tensor *value) {
   mix_tensor *operands[2] = {probabilities, value};
-  return probabilities && promote(operands, 2) ? own_product("combined", attention->combine, operands) : NULL;
+  return probabilities && mix_attention_promote(operands, 2)
+             ? own_product("combined", attention->combine, operands)
+             : NULL;
 }
 
 /* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
@@ -149,7 +150,7 @@ mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *atten
                      const mix_call_args *args, mix_tensor *const given[3], mix_tensor *mask) {
   if (mix_failed()) return NULL;
   mix_tensor *heads[3] = {given[0], given[1], given[2]};
-  if (!promote(heads, 3)) return NULL;
+  if (!mix_attention_promote(heads, 3)) return NULL;
   const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
   const bool wide = rules->attention_scores_float32 && attention->rate == 0 &&
                     !args->return_attention_scores && query.rank == 4;

@@ -130,8 +130,9 @@ static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args
   mix_tensor *mask = mix_attention_mask(args, m->options.sliding_window, false);
   mix_tensor *heads[3] = {mix_call(m->query, query), mix_call(m->key, mix_attention_key(args)),
                           mix_call(m->value, mix_call_argument(args, 0))};
-  return mix_attention_outputs(mix_attend(layer->semantics, &m->attention, args, heads, mask), m->gate,
-                               m->output, query);
+  return mix_attention_outputs(
+      mix_attend_layer(layer, &m->attention, args, heads, mask, m->options.sliding_window), m->gate,
+      m->output, query);
 }
 
 static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
@@ -208,6 +209,7 @@ const char *const mix_attention_tensors[] = {"query", "value", "key", NULL};
 MIX_LAYER_KIND(multi_head_attention, mix_multi_head_attention_options, .fields = fields,
                .check = multi_head_attention_check, .ready = multi_head_attention_ready,
                .call_tensors = mix_attention_tensors, .call_is_attention = true, .call_ignores_mask = true,
+               .decodes = mix_attention_decodes,
                MIX_LAYER_CLASS(.name = "MultiHeadAttention", .instance_size = sizeof(multi_head_attention),
                                .build = multi_head_attention_build, .call = multi_head_attention_call,
                                .output_shape = multi_head_attention_output_shape,

@@ -160,6 +160,7 @@ void mix_keras_operation_finalize(mix_layer *layer);
              .named_only = true,                                                                             \
              .keras3_only = true,                                                                            \
              .from_config = mix_keras_operation_from_config,                                                 \
+             .decodes = mix_operation_decodes,                                                               \
              MIX_LAYER_CLASS(.name = class_name, .call = mix_keras_operation_call,                           \
                              .get_config = mix_keras_operation_config,                                       \
                              .finalize = mix_keras_operation_finalize, .no_autocast = true)},                \
@@ -193,6 +194,8 @@ MIX_KERAS_FAMILIES(MIX_DECLARE_FAMILY)
 MIX_TF_FAMILIES(MIX_DECLARE_FAMILY)
 #undef MIX_DECLARE_FAMILY
 
+/* Does the call compute each position by itself (nn/layer/decoding.h)? */
+bool mix_operation_decodes(const mix_layer *layer, const mix_call_args *args);
 /* The operation of that class; NULL: there is none. */
 const mix_keras_operation *mix_keras_operation_named(const char *class_name);
 /* That of a layer; NULL: it is none. */

@@ -4,6 +4,7 @@
 #include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
+#include <string.h>
 
 typedef struct op_lambda_options {
   size_t size;
@@ -37,6 +38,13 @@ static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
   return results;
 }
 
+static bool op_lambda_decodes(const mix_layer *layer, const mix_call_args *args) {
+  const char *function = ((const op_lambda_options *)layer->data)->function;
+  for (const mix_operation *of = mix_tf_elementwise_operations; of->name; of++)
+    if (!strcmp(of->name, function)) return true;
+  return false;
+}
+
 static const mix_field_row fields[] = {
     {MIX_FIELD(op_lambda_options, function), &mix_field_text, .required = true}, {0}};
 
@@ -48,6 +56,7 @@ static const mix_field_row fields[] = {
       .check = function_known,                                                                               \
       .module = "tf_keras.src.layers.core.tf_op_layer",                                                      \
       .call_has_form = true,                                                                                 \
+      .decodes = op_lambda_decodes,                                                                          \
       .tf_keras_only = true,                                                                                 \
       MIX_LAYER_CLASS(.name = class_name, .call = op_lambda_call, .no_autocast = true)};
 OP_LAMBDA(tf_op_lambda, "TFOpLambda")
