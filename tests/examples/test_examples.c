@@ -342,6 +342,26 @@ static void a_solver_trains_its_surrogate(void **state) {
   assert_true(number_after(output, "error of the surrogate: ") == error);
 }
 
+/* A text of one sentence, which the model knows by heart after 200 steps, goes on where a prompt ends. */
+static void a_gpt_goes_on_with_its_text(void **state) {
+  (void)state;
+  static const char sentence[] = "the cat sat on the mat and the dog ran. ";
+  char path[300], arguments[400];
+  snprintf(path, sizeof path, "%s/sentences.txt", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  for (int i = 0; i < 40; i++) fputs(sentence, file);
+  assert_int_equal(fclose(file), 0);
+  snprintf(arguments, sizeof arguments, "'%s' %d 'the cat'", path, is_under_valgrind() ? 2 : 200);
+  assert_ends_well(run("20_gpt", arguments));
+  assert_line(output, "greedy:");
+  assert_line(output, "4 beams:");
+  assert_true(is_under_valgrind() ||
+              strstr(output, "greedy:\nthe cat sat on the mat and the dog ran. the cat sat on the mat"));
+  assert_int_equal(run("20_gpt", "/nonexistent"), 1);
+  assert_non_null(strstr(messages, "'/nonexistent' has 0 characters"));
+}
+
 static void missing_data_are_an_error(void **state) {
   (void)state;
   static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
@@ -401,6 +421,7 @@ int main(void) {
       cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(ranks_train_alone_too),
       cmocka_unit_test(an_adapter_learns_the_old_order),
+      cmocka_unit_test(a_gpt_goes_on_with_its_text),
       cmocka_unit_test(a_solver_trains_its_surrogate),
       cmocka_unit_test(missing_data_are_an_error),
       cmocka_unit_test(damaged_data_are_an_error),
