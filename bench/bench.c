@@ -14,7 +14,8 @@ static const bench_table tables[] = {{"start", bench_start},          {"steps", 
                                      {"embedding", bench_embedding},  {"threads", bench_threads},
                                      {"loading", bench_loading},      {"simulated", bench_simulated},
                                      {"stored", bench_stored},        {"lora", bench_lora},
-                                     {"memory", bench_memory},        {"figures", bench_figures}};
+                                     {"memory", bench_memory},        {"decoding", bench_decoding},
+                                     {"figures", bench_figures}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void print_tables(FILE *out) {

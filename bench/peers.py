@@ -302,14 +302,46 @@ def torch_transformer(dtype, batch, length, layers, units, heads, tokens):
     return (step,)
 
 
-# Rows: `mixtape bench --only layers` (batch 16), and
+def torch_decoding(dtype, batch, window, layers, units, heads, tokens):
+    """The model of table decoding: a token at the last position with kept keys, and the whole window."""
+    import torch
+    from torch.nn import functional
+    linear, norm = torch.nn.Linear, torch.nn.LayerNorm
+    tables = torch.nn.Embedding(tokens, units), torch.nn.Embedding(window, units)
+    blocks = [(norm(units), linear(units, 3 * units), linear(units, units), norm(units),
+               linear(units, 4 * units), linear(4 * units, units)) for _ in range(layers)]
+    last = norm(units), linear(units, tokens)
+    if dtype != "float32":
+        for part in (*tables, *last, *(part for block in blocks for part in block)):
+            part.to(getattr(torch, dtype))
+    kind = tables[0].weight.dtype
+    caches = [torch.zeros(2, batch, heads, window, units // heads, dtype=kind) for _ in range(layers)]
+    ids, places = torch.full((batch, window), 7), torch.arange(window)
+
+    def run(first):
+        with torch.inference_mode():
+            x = tables[0](ids[:, first:]) + tables[1](places[first:])
+            for (before, attention, output, after, wide, narrow), cache in zip(blocks, caches):
+                shape = (batch, window - first, 3, heads, units // heads)
+                q, k, v = attention(before(x)).view(shape).permute(2, 0, 3, 1, 4)
+                cache[0, :, :, first:], cache[1, :, :, first:] = k, v
+                y = functional.scaled_dot_product_attention(q, cache[0], cache[1], is_causal=first == 0)
+                x = x + output(y.transpose(1, 2).flatten(2))
+                x = x + narrow(functional.gelu(wide(after(x))))
+            return last[1](last[0](x))[:, -1]
+    return lambda: run(window - 1), lambda: run(0)
+
+
+# Rows: `mixtape bench --only layers` (batch 16), `bench --only decoding`, and
 # `mixtape bench --model transformer --layers 4 --units 256 --classes 8000 --length 64 --batch-size 16`.
 ATTENTION = [("attention 512, 8 heads, 128 tokens", ("forward", "backward"), tensorflow_attention,
               torch_attention, (16, 128), 12),
              ("attention 512, 8 heads, 1024 tokens", ("forward", "backward"), tensorflow_attention,
               torch_attention, (16, 1024), 3),
              ("Transformer step, 4 layers of 256", ("step",), tensorflow_transformer, torch_transformer,
-              (16, 64, 4, 256, 8, 8000), 8)]
+              (16, 64, 4, 256, 8, 8000), 8),
+             *((f"GPT, 512 positions, batch {batch}", ("kept", "whole"), None, torch_decoding,
+                (batch, 512, 6, 384, 6, 4096), 20) for batch in (1, 8))]
 
 
 def time_attention(threads, peer):
@@ -324,7 +356,8 @@ def time_attention(threads, peer):
         torch.set_num_threads(threads)
     for name, passes, of_tensorflow, of_torch, sizes, count in ATTENTION:
         for dtype in "float32", "bfloat16":
-            runs = (of_tensorflow if peer == "tensorflow" else of_torch)(dtype, *sizes)
+            make = of_tensorflow if peer == "tensorflow" else of_torch
+            runs = make(dtype, *sizes) if make else ()
             for label, run in zip(passes, runs):
                 run()
                 begin = time.process_time()
