@@ -61,7 +61,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PR
         DESTINATION ${document_folder} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${document_folder}
         COMPONENT development FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.h" PATTERN "*.f90"
-        PATTERN "*.png")
+        PATTERN "*.cpp" PATTERN "*.png")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${document_folder}/bench
         COMPONENT development FILES_MATCHING PATTERN "*.md")
 

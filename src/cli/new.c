@@ -39,7 +39,8 @@ static const char cmake_text[] = "cmake_minimum_required(VERSION 3.16)\n"
                                  "add_test(NAME @ COMMAND test_@)\n";
 
 static const char make_text[] =
-    "# make, make test. A library outside of the system's folders: PKG_CONFIG_PATH=PREFIX/lib/pkgconfig make\n"
+    "# make, make test. Where the library is not in the system's folders:\n"
+    "# PKG_CONFIG_PATH=PREFIX/lib/pkgconfig make\n"
     "CFLAGS ?= -O2 -Wall -Wextra\n"
     "MIXTAPE := $(shell pkg-config --cflags --libs mixtape)\n"
     "ifeq ($(MIXTAPE),)\n"

@@ -20,7 +20,8 @@ scripts/install "$BUILD" /opt/mix "$work/root" >"$work/log"
 for file in bin/mixtape include/mixtape/mixtape.h include/mixtape.hpp lib*/libmixtape.a lib*/libmixtape.so.0 \
   lib*/pkgconfig/mixtape.pc share/doc/mixtape/LICENSE share/doc/mixtape/README.md \
   share/doc/mixtape/docs/NUMERICS.md share/doc/mixtape/docs/manual/README.md \
-  share/doc/mixtape/examples/01_guide.c share/man/man1/mixtape-train.1 \
+  share/doc/mixtape/examples/01_guide.c share/doc/mixtape/examples/01_guide.cpp \
+  share/man/man1/mixtape-train.1 \
   share/bash-completion/completions/mixtape share/zsh/site-functions/_mixtape \
   share/fish/vendor_completions.d/mixtape.fish; do
   ls "$installed"/$file >/dev/null || fail "no $file"
