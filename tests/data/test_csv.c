@@ -287,6 +287,27 @@ static void batches_of_a_file(void **state) {
   }
 }
 
+/* On a machine whose memory holds no array of the whole table. */
+static void files_larger_than_memory(void **state) {
+  (void)state;
+  enum { ROWS = 20000, LIMIT = 1 << 17 };
+  const char *path = write_rows("t.csv", ROWS);
+  double sum = 0;
+  mix_limit_allocations(LIMIT);
+  MIX_SCOPE {
+    mix_csv_load(path, "y");
+    assert_failed(MIX_MEMORY_ERROR, NULL);
+    mix_iterator *iterator =
+        mix_dataset_iterate(mix_csv_dataset(path, "y", .batch_size = 1000, .shuffle_buffer = 500).dataset);
+    for (mix_list *batch; (batch = mix_iterator_next(iterator));)
+      sum +=
+          mix_tensor_item(mix_reduce_sum(mix_cast(mix_list_get(batch, 1), MIX_FLOAT64), MIX_ALL_AXES, false));
+  }
+  mix_limit_allocations(0);
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_true(sum == (double)ROWS * (ROWS - 1) / 2);
+}
+
 /* Each row once in a pass, x beside its y, in the same order for a seed, in another one in the next pass. */
 static void shuffled_rows(void **state) {
   (void)state;
@@ -403,6 +424,7 @@ int main(void) {
       FOLDER_TEST(bad_arguments_are_refused),
       FOLDER_TEST(other_files_are_no_columns),
       FOLDER_TEST(batches_of_a_file),
+      FOLDER_TEST(files_larger_than_memory),
       FOLDER_TEST(shuffled_rows),
       FOLDER_TEST(a_file_that_changes_is_an_error_of_the_pass),
       FOLDER_TEST(a_model_learns_from_a_table),
