@@ -12,6 +12,23 @@ bool mix_plan_of_weight(const mix_ir *ir, mix_shape shape) {
   return false;
 }
 
+static bool is_among(mix_shape shape, const mix_shape *shapes, int count) {
+  for (int i = 0; i < count; i++)
+    if (mix_shape_equal(shapes[i], shape)) return true;
+  return false;
+}
+
+/* The different shapes of the weights that the plan writes. Returns how many. */
+static int find_weight_shapes(const mix_ir *ir, mix_shape *shapes) {
+  int count = 0;
+  for (int i = 0; i < ir->variable_count; i++) {
+    const mix_shape shape = ir->values[ir->variables[i].entry].shape;
+    if (ir->variables[i].exit != ir->variables[i].entry && shape.rank && !is_among(shape, shapes, count))
+      shapes[count++] = shape;
+  }
+  return count;
+}
+
 bool mix_plan_least_memory(mix_compiled *compiled) {
   mix_plan_report *report = &compiled->report;
   const mix_ir *ir = compiled->ir;
@@ -19,10 +36,12 @@ bool mix_plan_least_memory(mix_compiled *compiled) {
   /* By step: bytes that begin to be alive minus bytes that were alive until the step before. */
   size_t *begins = mix_ir_array(compiled->ir, steps + 1, sizeof *begins),
          *ends = mix_ir_array(compiled->ir, steps + 1, sizeof *ends), alive = 0, most = 0;
-  if (!begins || !ends) return false;
+  mix_shape *shapes = mix_ir_array(compiled->ir, ir->variable_count + 1, sizeof *shapes);
+  if (!begins || !ends || !shapes) return false;
+  const int shape_count = find_weight_shapes(ir, shapes);
   for (int i = 0; i < compiled->lifetime_count; i++) {
     const mix_lifetime *life = &compiled->lifetimes[i];
-    if (mix_plan_of_weight(ir, compiled->plan.slots[life->slot].shape)) continue;
+    if (is_among(compiled->plan.slots[life->slot].shape, shapes, shape_count)) continue;
     begins[life->first] += life->bytes;
     ends[life->last] += life->bytes;
   }

@@ -76,9 +76,9 @@ static bool plan_for_least(way *w, const saved *s, size_t budget) {
   return plan_for(w, s, least_target, budget, &visits);
 }
 
-/* A plan that takes too much was estimated to take less: the next try has that much less to go. The last one
- * has the least. False with the error recorded. */
-static bool try_repeats(way *w, size_t budget) {
+/* A plan that takes too much was estimated to take less: the next try has that much less to go. `least`: if
+ * none fits, what takes least is looked for. False with the error recorded. */
+static bool try_repeats(way *w, size_t budget, bool least) {
   uint64_t visits = VISITS;
   saved s;
   if (!mix_order_as_planned(w->compiled) || !save(w->compiled->ir, &s)) return false;
@@ -88,12 +88,12 @@ static bool try_repeats(way *w, size_t budget) {
     const size_t over = w->fits ? 0 : w->compiled->report.peak_bytes - budget;
     arena = arena > over ? arena - over : 0;
   }
-  return w->fits || plan_for_least(w, &s, budget);
+  return w->fits || !least || plan_for_least(w, &s, budget);
 }
 
 /* Without a plan where `loops` is asked for, and there is none whose carries are worth it. */
 static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool stages, bool loops,
-                    size_t budget) {
+                    size_t budget, bool least) {
   bool any = true;
   *w = (way){.compiled = mix_compile(mix_ir_copy(ir), context, stages)};
   if (!w->compiled || (loops && !mix_plan_repeat_loops(w->compiled, budget, &any))) return false;
@@ -104,7 +104,7 @@ static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool s
   }
   const mix_plan *plan = &w->compiled->plan;
   w->fits = w->compiled->report.peak_bytes <= budget;
-  if (!w->fits && !try_repeats(w, budget)) return false;
+  if (!w->fits && !try_repeats(w, budget, least)) return false;
   for (int t = 0; t < plan->step_count; t++) w->seconds += mix_step_seconds(plan, &plan->steps[t]);
   return true;
 }
@@ -117,15 +117,16 @@ static bool is_better(const way *b, const way *a) {
   return b->fits ? b->seconds < a->seconds : b->compiled->report.peak_bytes < a->compiled->report.peak_bytes;
 }
 
-/* Puts the best of those that are gone into `best`. */
-static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, way *best) {
+/* Puts the best of those that are gone into `best`. `search`: for the least that each can give. */
+static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, bool search,
+                     way *best) {
   mix_context contexts[2] = {*context, *context};
   contexts[1].memory = MIX_MEMORY_LEAST;
   for (int i = 0; i < 4; i++) {
     const bool least = i / 2, loops = i % 2;
     way next;
     if ((least && context->memory == MIX_MEMORY_LEAST) || (loops && !ir->body_count)) continue;
-    const bool good = try_way(&next, ir, &contexts[least], stages, loops, budget);
+    const bool good = try_way(&next, ir, &contexts[least], stages, loops, budget, search);
     const bool takes = good && next.compiled && (!best->compiled || is_better(&next, best));
     mix_compiled_free(takes ? best->compiled : next.compiled);
     if (takes) *best = next;
@@ -133,6 +134,12 @@ static bool try_ways(const mix_ir *ir, const mix_context *context, bool stages, 
     if (i == 0 && best->fits && !best->compiled->report.recomputed_nodes) break;
   }
   return true;
+}
+
+/* The search for the least takes as long as all else: only where it decides. */
+static bool find_best(const mix_ir *ir, const mix_context *context, bool stages, size_t budget, way *best) {
+  return try_ways(ir, context, stages, budget, false, best) &&
+         (best->fits || try_ways(ir, context, stages, budget, true, best));
 }
 
 static void log_repeats(const mix_plan_report *report, const char *name, size_t budget) {
@@ -153,7 +160,7 @@ mix_compiled *mix_compile_to_budget(mix_ir *ir, bool stages) {
         "set_memory_budget: the device \"%s\" plans memory by itself; set the budget to 0, or try "
         "mix_set_device(\"%s\")",
         context.backend->name, context.backend->host->name);
-  else if (try_ways(ir, &context, stages, budget, &best) && !(good = best.fits))
+  else if (find_best(ir, &context, stages, budget, &best) && !(good = best.fits))
     mix_fail_over_budget(best.compiled, budget);
   if (good) {
     log_repeats(&best.compiled->report, ir->name, budget);

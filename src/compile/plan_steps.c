@@ -351,6 +351,7 @@ typedef struct placement {
   bool *may_fail; /* node -> on the values it meets */
   int *readers;   /* variable -> unplaced steps that read its old value */
   int failing;    /* unplaced nodes that may fail on the values they meet */
+  int *waits_for; /* deferred node -> 1 + an unplaced node whose result it needs; 0: none known */
 } placement;
 
 static bool is_step(const mix_ir_node *node) { return !node->source && !mix_node_is_view(node); }
@@ -360,13 +361,18 @@ static bool is_known(const planner *p, const placement *x, int value) {
   return p->ir->nodes[producer].source || x->done[producer];
 }
 
+/* Remembers what it waits for: a large plan asks each of many deferred nodes after each step. */
 static bool is_ready(const planner *p, placement *x, int n) {
   const mix_ir_node *node = &p->ir->nodes[n];
-  bool ready = !x->failing && (node->guard < 0 || is_known(p, x, node->guard));
-  for (int i = 0; i < node->input_count && ready; i++) ready = is_known(p, x, node->inputs[i]);
-  if (!ready) return false;
+  if (x->failing || (x->waits_for[n] && !x->done[x->waits_for[n] - 1])) return false;
+  for (int i = -1; i < node->input_count; i++) {
+    const int value = i < 0 ? node->guard : node->inputs[i];
+    if (value < 0 || is_known(p, x, value)) continue;
+    x->waits_for[n] = 1 + mix_ir_producer(p->ir, p->base[value]);
+    return false;
+  }
   count_readers(p, n, x->readers, -1);
-  ready = free_to_write(p, n, x->readers);
+  const bool ready = free_to_write(p, n, x->readers);
   count_readers(p, n, x->readers, 1);
   return ready;
 }
@@ -395,8 +401,9 @@ static bool place_nodes(planner *p, int *deferred_order, int deferred_count) {
   mix_ir *ir = p->ir;
   placement x = {.done = mix_ir_flags(ir, ir->node_count + 1),
                  .may_fail = mix_failing_nodes(ir, p->base),
-                 .readers = mix_ir_ints(ir, ir->variable_count + 1)};
-  if (!x.done || !x.may_fail || !x.readers) return false;
+                 .readers = mix_ir_ints(ir, ir->variable_count + 1),
+                 .waits_for = mix_ir_ints(ir, ir->node_count + 1)};
+  if (!x.done || !x.may_fail || !x.readers || !x.waits_for) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (!is_step(&ir->nodes[n])) continue;
     count_readers(p, n, x.readers, 1);

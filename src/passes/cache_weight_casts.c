@@ -11,6 +11,27 @@ static bool is_cast_of(const mix_ir_node *node, int value) {
   return !node->dead && node->op->opcode == MIX_OPCODE_CAST && node->inputs[0] == value;
 }
 
+/* The casts of each value. */
+typedef struct casts {
+  int *first, *next; /* by value, by node: a cast of the value, the next one; -1: none */
+  const int *uses;   /* by value, before the pass */
+} casts;
+
+static bool find_casts(mix_ir *ir, casts *all) {
+  *all = (casts){.first = mix_ir_ints(ir, ir->value_count + 1),
+                 .next = mix_ir_ints(ir, ir->node_count + 1),
+                 .uses = mix_ir_uses(ir)};
+  if (!all->first || !all->next || !all->uses) return false;
+  for (int v = 0; v < ir->value_count; v++) all->first[v] = -1;
+  for (int n = ir->node_count - 1; n >= 0; n--) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->dead || node->op->opcode != MIX_OPCODE_CAST) continue;
+    all->next[n] = all->first[node->inputs[0]];
+    all->first[node->inputs[0]] = n;
+  }
+  return true;
+}
+
 /* The ir variable that holds this copy, or -1. It exists already where "cse" is off and several casts are
  * alike. */
 static int find_variable(const mix_ir *ir, const mix_variable *copy) {
@@ -53,16 +74,18 @@ static bool is_stored_under_guard(const mix_ir *ir, int value) {
 
 /* Caches cast n of variable `index` to 16 bits: first its casts back to float32, of which each loop that
  * reads them has one, then the 16-bit value itself if it still has uses. */
-static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
+static bool cache_casts(mix_ir *ir, int index, int n, const casts *all) {
   const int narrow = ir->nodes[n].first_output;
   const mix_dtype dtype = ir->values[narrow].dtype;
-  for (int m = n + 1; m < nodes; m++)
-    if (is_cast_of(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32 &&
-        !is_stored_under_guard(ir, ir->nodes[m].first_output) && !cache_cast(ir, index, m, dtype))
-      return false;
-  const int *uses = mix_ir_uses(ir);
-  if (!uses) return false;
-  if (uses[narrow]) return cache_cast(ir, index, n, dtype);
+  int uses = all->uses[narrow];
+  for (int m = all->first[narrow]; m >= 0; m = all->next[m]) {
+    if (!is_cast_of(&ir->nodes[m], narrow) || ir->values[ir->nodes[m].first_output].dtype != MIX_FLOAT32 ||
+        is_stored_under_guard(ir, ir->nodes[m].first_output))
+      continue;
+    if (!cache_cast(ir, index, m, dtype)) return false;
+    uses--;
+  }
+  if (uses) return cache_cast(ir, index, n, dtype);
   ir->nodes[n].dead = true;
   return true;
 }
@@ -105,12 +128,14 @@ static bool drop_divided(mix_ir *ir) {
 }
 
 bool mix_pass_cache_weight_casts(mix_ir *ir) {
-  int variables = ir->variable_count, nodes = ir->node_count;
+  const int variables = ir->variable_count;
+  casts all;
+  if (!find_casts(ir, &all)) return false;
   for (int i = 0; i < variables; i++)
-    for (int n = 0; n < nodes; n++)
+    for (int n = all.first[ir->variables[i].entry]; n >= 0; n = all.next[n])
       if (is_cast_of(&ir->nodes[n], ir->variables[i].entry) &&
           mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) &&
-          !is_stored_under_guard(ir, ir->nodes[n].first_output) && !cache_casts(ir, i, n, nodes))
+          !is_stored_under_guard(ir, ir->nodes[n].first_output) && !cache_casts(ir, i, n, &all))
         return false;
   return drop_divided(ir) && mix_pass_dce(ir) && mix_ir_sort(ir);
 }
