@@ -96,7 +96,10 @@ static bool next_record(mix_csv_pass *pass) {
                          (long long)pass->reader.fields[0].line, pass->reader.count, pass->width);
 }
 
-static bool is_missing(const char *text) { return !*text || mix_is_choice("NA|N/A|NaN|nan|NULL|null", text); }
+/* The first letter says of most texts that they are not. */
+static bool is_missing(const char *text) {
+  return !*text || ((*text == 'N' || *text == 'n') && mix_is_choice("NA|N/A|NaN|nan|NULL|null", text));
+}
 
 static const mix_csv_field *field_of(const mix_csv_pass *pass, int column) {
   return &pass->reader.fields[pass->places[column]];
