@@ -1,4 +1,7 @@
 /* libFuzzer target: any bytes as a table, with several delimiters, and as the file of its columns. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include "formats/csv.h"
 #include <mixtape/csv.h>
 #include <stdio.h>
