@@ -401,6 +401,11 @@ const mix_keras_operation mix_keras_function_operations[] = {
     MIX_KERAS_OPERATION("SaturateCast", "core", "x", "dtype", .build = saturate_cast),
     {.operation = {0}}};
 
+static mix_tensor *ndtri(mix_tensor *x) {
+  return mix_times(erfinv(mix_plus(mix_times(x, 2), -1)), 1.4142135623730951);
+}
+static mix_tensor *erfcinv(mix_tensor *x) { return erfinv(mix_subtract(number(x, 1), x)); }
+
 #define TF(name, function) MIX_TF_OPERATION("math." name, "x", "", .unary = function)
 #define TF_BITS(name, function) MIX_TF_OPERATION("bitwise." name, "x", "y", .binary = function)
 
@@ -415,6 +420,10 @@ const mix_operation mix_tf_function_operations[] = {
     TF("cosh", cosh_),
     TF("erfinv", erfinv),
     TF("bessel_i0", i0),
+    TF("ndtri", ndtri),
+    TF("erfcinv", erfcinv),
+    MIX_TF_OPERATION("math.angle", "input", "", .unary = angle),
+    MIX_TF_OPERATION("dtypes.saturate_cast", "value", "dtype", .build = saturate_cast),
     MIX_TF_OPERATION("math.atan2", "y", "x", .binary = mix_atan2),
     TF_BITS("bitwise_and", mix_bitwise_and),
     TF_BITS("bitwise_or", mix_bitwise_or),

@@ -8,6 +8,7 @@
 #include "ops/with_number.h"
 #include <math.h>
 #include <mixtape/convolution.h>
+#include <strings.h>
 
 static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(x, value); }
 static mix_tensor *clipped(mix_tensor *x) { return mix_clip_between(x, 0, 1); }
@@ -25,10 +26,14 @@ static mix_tensor *batch_of(const mix_operands *o, mix_tensor *x) {
 static mix_tensor *result_of(const mix_operands *o, mix_tensor *y, mix_tensor *x) {
   return y ? mix_image_result(y, x, format_of(o)) : NULL;
 }
-/* Two sizes, or one for both. */
+/* Two sizes, or one for both; of TensorFlow also four, with 1 for the batch and the channels. */
 static bool read_sizes(const mix_operands *o, const char *name, int64_t *sizes) {
-  const int count = mix_operand_integers(o, name, 2, sizes);
-  if (count == 1) sizes[1] = sizes[0];
+  int64_t given[4];
+  const int most = mix_operands_of_tf(o) ? 4 : 2, count = mix_operand_integers(o, name, most, given);
+  const bool four = count == 4 && given[0] == 1 && given[3] == 1;
+  if (count == 3 || (count == 4 && !four))
+    return mix_operand_refused(o, MIX_VALUE_ERROR, name, "[1, height, width, 1]");
+  if (count) sizes[0] = given[four], sizes[1] = given[four ? 2 : count - 1];
   const bool good = count && sizes[0] > 0 && sizes[1] > 0 && sizes[0] < 1 << 24 && sizes[1] < 1 << 24;
   return good || mix_operand_refused(o, MIX_VALUE_ERROR, name, "one or two positive integers");
 }
@@ -36,13 +41,13 @@ static bool read_sizes(const mix_operands *o, const char *name, int64_t *sizes) 
 /* ---- sizes ---- */
 
 static mix_tensor *resize(const mix_operands *o, mix_tensor *x) {
-  const char *method = mix_operand_text(o, "interpolation");
+  const char *name = mix_operands_of_tf(o) ? "method" : "interpolation", *method = mix_operand_text(o, name);
   const bool crop = mix_operand_flag(o, "crop_to_aspect_ratio"),
              pad = mix_operand_flag(o, "pad_to_aspect_ratio");
   int64_t size[2];
   if (!method || !read_sizes(o, "size", size)) return NULL;
   if (mix_parameter_place("nearest bilinear bicubic lanczos3 lanczos5", method) < 0 || (crop && pad))
-    return mix_operand_refused(o, MIX_VALUE_ERROR, "interpolation",
+    return mix_operand_refused(o, MIX_VALUE_ERROR, name,
                                "nearest, bilinear, bicubic, lanczos3 or lanczos5, and to crop or to pad");
   mix_tensor *images = batch_of(o, x);
   if (!images) return NULL;
@@ -117,15 +122,17 @@ static mix_tensor *extract_patches(const mix_operands *o, mix_tensor *x) {
   const char *padding = mix_operand_text(o, "padding");
   int64_t size[2], strides[2], dilation[2], before[2] = {0, 0}, after[2] = {0, 0}, count[2];
   mix_tensor *images = batch_of(o, x);
-  if (!images || !padding || !read_sizes(o, "size", size) || !read_sizes(o, "dilation_rate", dilation))
+  if (!images || !padding || !read_sizes(o, o->second, size) ||
+      !read_sizes(o, mix_operands_of_tf(o) ? "rates" : "dilation_rate", dilation))
     return NULL;
-  if (!read_sizes(o, mix_operand_json(o, "strides") ? "strides" : "size", strides)) return NULL;
+  if (!read_sizes(o, mix_operand_json(o, "strides") ? "strides" : o->second, strides)) return NULL;
   const mix_shape s = mix_tensor_shape(images);
   for (int i = 0; i < 2; i++) {
     const int64_t n = s.dims[i + 1], window = (size[i] - 1) * dilation[i] + 1;
     if (n < 0 || s.dims[3] < 0)
       return mix_operation_fail(o, MIX_UNSUPPORTED, "images of unknown sizes are not supported");
-    if (*padding == 's') after[i] = mix_same_padding(n, window, strides[i], &before[i]) - before[i];
+    if (!strcasecmp(padding, "same"))
+      after[i] = mix_same_padding(n, window, strides[i], &before[i]) - before[i];
     if (window > n + before[i] + after[i])
       return mix_operation_fail(o, MIX_VALUE_ERROR, "patches of %lld x %lld are larger than the images, %s",
                                 (long long)size[0], (long long)size[1], MIX_SHAPE_TEXT(s));
@@ -270,7 +277,7 @@ static mix_tensor *sobel_edges(const mix_operands *o, mix_tensor *x) {
 
 /* Wang et al.: Image quality assessment: from error visibility to structural similarity, 2004. */
 static mix_tensor *ssim(const mix_operands *o, mix_tensor *unused) {
-  static const char *const names[] = {"image1", "image2"};
+  const char *const names[] = {o->first, mix_operands_of_tf(o) ? "img2" : "image2"};
   mix_tensor *pair[2], *images[2], *means[2], *variances[2];
   double kernel[LARGEST_FILTER * LARGEST_FILTER];
   const double most = mix_operand_number(o, "max_val"), sigma = mix_operand_number(o, "filter_sigma"),
@@ -301,7 +308,125 @@ static mix_tensor *ssim(const mix_operands *o, mix_tensor *unused) {
   return mix_operand_rank(pair[0]) == 3 && y ? mix_squeeze(y, MIX_AXES(0)) : y;
 }
 
-/* ---- the table ---- */
+/* ---- of TensorFlow ---- */
+
+static mix_tensor *flip_left_right(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  return images ? result_of(o, mix_flipped(images, 2), x) : NULL;
+}
+static mix_tensor *flip_up_down(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  return images ? result_of(o, mix_flipped(images, 1), x) : NULL;
+}
+static mix_tensor *transpose_image(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  return images ? result_of(o, mix_transpose(images, MIX_AXES(0, 2, 1, 3)), x) : NULL;
+}
+/* Against the clock: the columns are turned round, then both axes change places. */
+static mix_tensor *rotate(const mix_operands *o, mix_tensor *x) {
+  const int64_t turns = (mix_operand_integer(o, "k") % 4 + 4) % 4;
+  mix_tensor *images = batch_of(o, x);
+  for (int64_t i = 0; i < turns && images; i++)
+    images = mix_transpose(mix_flipped(images, 2), MIX_AXES(0, 2, 1, 3));
+  return mix_failed() ? NULL : result_of(o, images, x);
+}
+
+static mix_tensor *grayscale_to_rgb(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  if (!images) return NULL;
+  if (mix_operand_size(images, 3) != 1)
+    return mix_operation_fail(o, MIX_VALUE_ERROR, "images of %lld channels; expected 1",
+                              (long long)mix_operand_size(images, 3));
+  mix_tensor *three[] = {images, images, images};
+  return result_of(o, mix_concat(3, three, 3), x);
+}
+/* The products of a pixel's colours with a matrix. */
+static mix_tensor *mixed(const mix_operands *o, mix_tensor *x, const double *matrix) {
+  mix_tensor *images = batch_of(o, x), *of[3];
+  if (!colours(o, images, of)) return NULL;
+  mix_tensor *weights = mix_tensor_from_doubles(matrix, mix_tensor_dtype(x), MIX_SHAPE(3, 3));
+  return result_of(o, mix_matmul_rows(images, weights), x);
+}
+#define COLOURS(name, ...)                                                                                   \
+  static mix_tensor *name(const mix_operands *o, mix_tensor *x) {                                            \
+    return mixed(o, x, (const double[]){__VA_ARGS__});                                                       \
+  }
+COLOURS(rgb_to_yiq, 0.299, 0.59590059, 0.2115, 0.587, -0.27455667, -0.52273617, 0.114, -0.32134392,
+        0.31119955)
+COLOURS(yiq_to_rgb, 1, 1, 1, 0.95598634, -0.27201283, -1.10674021, 0.6208248, -0.64720424, 1.70423049)
+COLOURS(rgb_to_yuv, 0.299, -0.14714119, 0.61497538, 0.587, -0.28886916, -0.51496512, 0.114, 0.43601035,
+        -0.10001026)
+COLOURS(yuv_to_rgb, 1, 1, 1, 0, -0.394642334, 2.03206185, 1.13988303, -0.58062185, 0)
+
+/* Those of integers TensorFlow first scales to [0, 1]. */
+static mix_tensor *real_images(const mix_operands *o, mix_tensor *x) {
+  if (mix_dtype_is_floating(mix_tensor_dtype(x))) return batch_of(o, x);
+  return mix_operation_fail(o, MIX_UNSUPPORTED, "images of %s; supported are floating-point ones",
+                            mix_dtype_name(mix_tensor_dtype(x)));
+}
+static mix_tensor *adjust_brightness(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = real_images(o, x);
+  return images ? result_of(o, mix_plus(images, mix_operand_number(o, "delta")), x) : NULL;
+}
+static mix_tensor *adjust_contrast(const mix_operands *o, mix_tensor *x) {
+  const double factor = mix_operand_number(o, "contrast_factor");
+  mix_tensor *images = real_images(o, x),
+             *mean = images ? mix_reduce_mean(images, MIX_AXES(1, 2), true) : NULL;
+  return mean ? result_of(o, mix_add(mix_times(mix_subtract(images, mean), factor), mean), x) : NULL;
+}
+static mix_tensor *adjust_gamma(const mix_operands *o, mix_tensor *x) {
+  const double gamma = mix_operand_number(o, "gamma"), gain = mix_operand_number(o, "gain");
+  mix_tensor *images = real_images(o, x);
+  if (!images) return NULL;
+  if (gamma < 0) return mix_operand_refused(o, MIX_VALUE_ERROR, "gamma", "a number of at least 0");
+  return result_of(o, mix_times(mix_power(images, number(images, gamma)), gain), x);
+}
+static mix_tensor *standardized(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = real_images(o, x);
+  if (!images) return NULL;
+  const mix_shape s = mix_tensor_shape(images);
+  if (s.dims[1] < 0 || s.dims[2] < 0 || s.dims[3] < 0) return mix_identity(x); /* of shapes alone */
+  const double least = 1 / sqrt((double)(s.dims[1] * s.dims[2] * s.dims[3]));
+  mix_tensor *rest = mix_subtract(images, mix_reduce_mean(images, MIX_AXES(1, 2, 3), true));
+  mix_tensor *deviation = mix_sqrt(mix_reduce_mean(mix_square(rest), MIX_AXES(1, 2, 3), true));
+  return result_of(o, mix_divide(rest, mix_maximum(deviation, number(deviation, least))), x);
+}
+
+/* A box of the image, or a larger image in which it is one. */
+static bool read_box(const mix_operands *o, mix_shape s, int64_t *begin, int64_t *size) {
+  static const char *const names[] = {"offset_height", "offset_width", "target_height", "target_width"};
+  for (int i = 0; i < 4; i++) {
+    const int64_t value = mix_operand_integer(o, names[i]);
+    if (mix_failed()) return false;
+    if (value < i / 2 || value > MOST_PIXELS)
+      return mix_operand_refused(o, MIX_VALUE_ERROR, names[i], "a number of pixels");
+    *(i < 2 ? &begin[i] : &size[i - 2]) = value;
+  }
+  return (s.dims[1] > 0 && s.dims[2] > 0) ||
+         mix_operation_fail(o, MIX_UNSUPPORTED, "images of unknown sizes are not supported");
+}
+static mix_tensor *crop_box(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  int64_t begin[2], size[2];
+  if (!images || !read_box(o, mix_tensor_shape(images), begin, size)) return NULL;
+  const mix_shape s = mix_tensor_shape(images);
+  if (begin[0] + size[0] > s.dims[1] || begin[1] + size[1] > s.dims[2])
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "target_height", "a box inside the image");
+  return result_of(o, mix_crop(images, begin[0], begin[1], size[0], size[1]), x);
+}
+static mix_tensor *pad_box(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *images = batch_of(o, x);
+  int64_t begin[2], size[2];
+  if (!images || !read_box(o, mix_tensor_shape(images), begin, size)) return NULL;
+  const mix_shape s = mix_tensor_shape(images);
+  const int64_t below = size[0] - begin[0] - s.dims[1], right = size[1] - begin[1] - s.dims[2];
+  if (below < 0 || right < 0)
+    return mix_operand_refused(o, MIX_VALUE_ERROR, "target_height", "an image that holds the given one");
+  return result_of(o, mix_pad(images, MIX_SHAPE(0, begin[0], begin[1], 0), MIX_SHAPE(0, below, right, 0), 0),
+                   x);
+}
+
+/* ---- the tables ---- */
 
 #define IMAGES(name, options, function)                                                                      \
   MIX_KERAS_OPERATION(name, "image", "images", options "data_format", .build = function)
@@ -326,3 +451,32 @@ const mix_keras_operation mix_keras_image_operations[] = {
                         "max_val=1 filter_size=11 filter_sigma=1.5 k1=0.01 k2=0.03 data_format",
                         .build = ssim, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};
+
+#define TF_IMAGE(name, operand, options, function)                                                           \
+  MIX_TF_OPERATION("image." name, operand, options, .build = function)
+#define BOX "offset_height offset_width target_height target_width"
+
+const mix_operation mix_tf_image_operations[] = {
+    TF_IMAGE("flip_left_right", "image", "", flip_left_right),
+    TF_IMAGE("flip_up_down", "image", "", flip_up_down),
+    TF_IMAGE("transpose", "image", "", transpose_image),
+    TF_IMAGE("rot90", "image", "k=1", rotate),
+    TF_IMAGE("resize", "images", "size method=\"bilinear\" !preserve_aspect_ratio=false antialias", resize),
+    TF_IMAGE("extract_patches", "images", "sizes strides rates padding", extract_patches),
+    TF_IMAGE("crop_to_bounding_box", "image", BOX, crop_box),
+    TF_IMAGE("pad_to_bounding_box", "image", BOX, pad_box),
+    TF_IMAGE("rgb_to_grayscale", "images", "", rgb_to_grayscale),
+    TF_IMAGE("grayscale_to_rgb", "images", "", grayscale_to_rgb),
+    TF_IMAGE("rgb_to_hsv", "images", "", rgb_to_hsv),
+    TF_IMAGE("hsv_to_rgb", "images", "", hsv_to_rgb),
+    TF_IMAGE("rgb_to_yiq", "images", "", rgb_to_yiq),
+    TF_IMAGE("yiq_to_rgb", "images", "", yiq_to_rgb),
+    TF_IMAGE("rgb_to_yuv", "images", "", rgb_to_yuv),
+    TF_IMAGE("yuv_to_rgb", "images", "", yuv_to_rgb),
+    TF_IMAGE("adjust_brightness", "image", "delta", adjust_brightness),
+    TF_IMAGE("adjust_contrast", "images", "contrast_factor", adjust_contrast),
+    TF_IMAGE("adjust_gamma", "image", "gamma=1 gain=1", adjust_gamma),
+    TF_IMAGE("per_image_standardization", "image", "", standardized),
+    TF_IMAGE("ssim", "img1",
+             "img2 max_val filter_size=11 filter_sigma=1.5 k1=0.01 k2=0.03 !return_index_map=false", ssim),
+    {0}};

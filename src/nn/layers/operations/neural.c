@@ -154,6 +154,10 @@ static mix_shape sizes_of(const mix_operands *o, const char *name, int axes) {
   mix_shape sizes = {.rank = 0};
   if (!mix_operand_json(o, name)) return sizes;
   sizes = mix_operand_shape(o, name);
+  if (mix_operands_of_tf(o) && sizes.rank == axes + 2 && sizes.dims[0] == 1 && sizes.dims[axes + 1] == 1) {
+    for (int i = 0; i < axes; i++) sizes.dims[i] = sizes.dims[i + 1]; /* [1, height, width, 1] */
+    sizes.rank = axes;
+  }
   bool good = sizes.rank == axes || sizes.rank == 1;
   for (int i = 0; good && i < axes; i++) {
     if (i >= sizes.rank) sizes.dims[i] = sizes.dims[0];
@@ -190,10 +194,10 @@ static mix_tensor *pool(const mix_operands *o, mix_tensor *given_x,
   const bool same = is_same(o);
   if (mix_failed() || axes < 1 || axes > 3)
     return mix_operation_fail(o, MIX_VALUE_ERROR, "expected one to three spatial axes");
-  mix_pool_window window = {.size = sizes_of(o, "pool_size", axes), .strides = sizes_of(o, "strides", axes)};
+  mix_pool_window window = {.size = sizes_of(o, o->second, axes), .strides = sizes_of(o, "strides", axes)};
   mix_tensor *x = mix_to_channels_last(given_x, format);
   if (mix_failed()) return NULL;
-  if (!window.size.rank) return mix_operand_refused(o, MIX_TYPE_ERROR, "pool_size", "the size of a window");
+  if (!window.size.rank) return mix_operand_refused(o, MIX_TYPE_ERROR, o->second, "the size of a window");
   if (!window.strides.rank) window.strides = window.size;
   window.before.rank = window.after.rank = axes;
   mix_shape result = mix_tensor_shape(x);
@@ -430,5 +434,15 @@ const mix_keras_operation mix_keras_neural_operations[] = {
 #define TF_BLOCKS(name, function)                                                                            \
   MIX_TF_OPERATION(name, "input", "block_size !data_format=\"NHWC\"", .build = function)
 
+#define TF_POOL(name, format, function)                                                                      \
+  MIX_TF_OPERATION(name, "input", "ksize strides padding " format, .build = function)
+
 const mix_operation mix_tf_neural_operations[] = {
-    TF_BLOCKS("nn.depth_to_space", depth_to_space), TF_BLOCKS("nn.space_to_depth", space_to_depth), {0}};
+    TF_BLOCKS("nn.depth_to_space", depth_to_space),
+    TF_BLOCKS("nn.space_to_depth", space_to_depth),
+    TF_POOL("nn.max_pool1d", "!data_format=\"NWC\"", max_pool),
+    TF_POOL("nn.max_pool2d", "!data_format=\"NHWC\"", max_pool),
+    TF_POOL("nn.avg_pool1d", "!data_format=\"NWC\"", average_pool),
+    TF_POOL("nn.avg_pool2d", "!data_format=\"NHWC\"", average_pool),
+    TF_POOL("nn.avg_pool", "!data_format", average_pool),
+    {0}};

@@ -186,7 +186,8 @@ void mix_keras_operation_finalize(mix_layer *layer);
   X(index) X(order) X(scatter) X(product) X(matrix) X(algebra) X(nn) X(neural) X(signal) X(image) X(warp)
 #define MIX_TF_FAMILIES(X)                                                                                   \
   X(elementwise)                                                                                             \
-  X(function) X(reduction) X(statistic) X(shape) X(index) X(order) X(product) X(algebra) X(nn) X(neural)
+  X(function)                                                                                                \
+  X(reduction) X(statistic) X(shape) X(index) X(order) X(product) X(algebra) X(nn) X(neural) X(image) X(other)
 #define MIX_DECLARE_FAMILY(family) extern const mix_keras_operation mix_keras_##family##_operations[];
 MIX_KERAS_FAMILIES(MIX_DECLARE_FAMILY)
 #undef MIX_DECLARE_FAMILY

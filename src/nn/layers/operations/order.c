@@ -41,6 +41,12 @@ static mix_tensor *in_top_k(const mix_operands *o, mix_tensor *targets) {
   return mix_logical_and(mix_less(place, number(place, k)), mix_is_finite(mix_squeeze(own, MIX_AXES(-1))));
 }
 
+/* The predictions come first in files of tf_keras. */
+static mix_tensor *tf_in_top_k(const mix_operands *o, mix_tensor *x) {
+  mix_tensor *targets = mix_operand(o, "targets");
+  return targets ? in_top_k(o, targets) : NULL;
+}
+
 /* ---- quantiles ---- */
 
 enum { MOST_QUANTILES = 256 };
@@ -368,4 +374,5 @@ const mix_operation mix_tf_order_operations[] = {
     MIX_TF_OPERATION("argsort", "values", DIRECTION "stable", .build = tf_argsort),
     MIX_TF_OPERATION("math.top_k", "input", "k=1 sorted=true", .results = top_k),
     MIX_TF_OPERATION("math.in_top_k", "targets", "predictions k", .build = in_top_k),
+    MIX_TF_OPERATION("compat.v1.math.in_top_k", "predictions", "targets k", .build = tf_in_top_k),
     {0}};

@@ -153,6 +153,7 @@ const mix_operation mix_tf_reduction_operations[] = {
     TF_NORM("compat.v1.norm"),
     MIX_TF_OPERATION("math.l2_normalize", "x", "axis epsilon=1e-12 !dim", .build = l2_normalize),
     MIX_TF_OPERATION("nn.moments", "x", "axes !shift keepdims", .results = moments),
+    TF_REDUCTION("euclidean_norm", norm),
     MIX_TF_OPERATION("math.argmax", "input", "axis=0 output_type=\"int64\"", .build = argmax),
     MIX_TF_OPERATION("math.argmin", "input", "axis=0 output_type=\"int64\"", .build = argmin),
     {0}};

@@ -74,17 +74,32 @@ static mix_tensor *nanargmin(const mix_operands *o, mix_tensor *x) { return nan_
 
 typedef mix_tensor *running(mix_tensor *x, int axis);
 
+/* Of TensorFlow: without the item itself, from the end. `unit` is the sum, or the product, of nothing. */
+static mix_tensor *run_as(const mix_operands *o, mix_tensor *x, int axis, running *function) {
+  const bool reverse = mix_operand_flag(o, "reverse"), exclusive = mix_operand_flag(o, "exclusive");
+  const int64_t size = mix_operand_size(x, axis);
+  if (mix_failed() || !size) return x;
+  mix_tensor *y = function(reverse ? mix_flipped(x, axis) : x, axis);
+  if (exclusive) {
+    mix_shape before = {.rank = mix_operand_rank(x)};
+    const mix_shape after = before;
+    before.dims[axis] = 1;
+    y = mix_pad(mix_layer_range(y, axis, 0, size - 1, 1), before, after, function != mix_cumulative_sum);
+  }
+  return y && reverse ? mix_flipped(y, axis) : y;
+}
 static mix_tensor *run_along(const mix_operands *o, mix_tensor *x, running *function) {
   x = mix_cast(x, mix_operand_dtype(o, "dtype", mix_tensor_dtype(x)));
   if (mix_tensor_dtype(x) == MIX_BOOL) x = mix_cast(x, MIX_INT32);
   if (!x) return NULL;
   if (!mix_operand_json(o, "axis")) {
     x = mix_flattened(x);
-    return o->symbolic && x && mix_operand_size(x, 0) < 0 ? x : function(x, 0);
+    return o->symbolic && x && mix_operand_size(x, 0) < 0 ? x : run_as(o, x, 0, function);
   }
   const int axis = mix_operand_axis(o, "axis", mix_operand_rank(x));
   if (axis < 0) return NULL;
-  return o->symbolic && mix_operand_size(x, axis) < 0 ? x : function(x, axis); /* of shapes alone */
+  return o->symbolic && mix_operand_size(x, axis) < 0 ? x
+                                                      : run_as(o, x, axis, function); /* of shapes alone */
 }
 static mix_tensor *cumsum(const mix_operands *o, mix_tensor *x) {
   return run_along(o, x, mix_cumulative_sum);
@@ -267,8 +282,7 @@ const mix_keras_operation mix_keras_statistic_operations[] = {
     MIX_KERAS_OPERATION("PSNR", "nn", "x1 x2", "max_val", .build = psnr, .rule = MIX_OPERANDS_FLOATING),
     {.operation = {0}}};
 
-#define TF_RUNNING(name, function)                                                                           \
-  MIX_TF_OPERATION(name, "x", "axis=0 !exclusive=false !reverse=false", .build = function)
+#define TF_RUNNING(name, function) MIX_TF_OPERATION(name, "x", "axis=0 exclusive reverse", .build = function)
 
 const mix_operation mix_tf_statistic_operations[] = {
     TF_RUNNING("math.cumsum", cumsum), TF_RUNNING("math.cumprod", cumprod), {0}};
