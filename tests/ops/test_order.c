@@ -88,14 +88,15 @@ static void running(void **state) {
   refused(mix_cumulative_sum(mix_cast(x, MIX_BOOL), 0), MIX_TYPE_ERROR, "cumulative_sum", "bool");
 }
 
-/* The sum of the definition in long double, of lengths with factors 1, 2, 3, 5, 7 and primes. */
+/* The sum of the definition in long double, of lengths with factors 1, 2, 3, 5, 7 and primes, of
+ * which those from 64 on are computed as convolutions. */
 static void transforms(void **state) {
   (void)state;
-  static const int lengths[] = {1, 2, 3, 8, 12, 13, 30};
+  static const int lengths[] = {1, 2, 3, 8, 12, 13, 30, 67, 127, 201};
   for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
     for (int inverse = 0; inverse < 2; inverse++) {
       const int n = lengths[l];
-      double x[2][32], got[2][32];
+      double x[2][256], got[2][256];
       for (int i = 0; i < n; i++) x[0][i] = sin(i + 1), x[1][i] = cos(3 * i);
       mix_tensor *parts[2];
       for (int k = 0; k < 2; k++) parts[k] = mix_tensor_from_doubles(x[k], MIX_FLOAT64, MIX_SHAPE(n));
@@ -118,6 +119,23 @@ static void transforms(void **state) {
           "fourier", "axis");
 }
 
+/* One point of 16411, a prime, becomes the roots; n^2 steps would be 3e8. */
+static void transform_of_a_large_prime(void **state) {
+  (void)state;
+  enum { POINTS = 16411 };
+  mix_tensor *one = mix_one_hot(mix_scalar(1, MIX_INT32), POINTS, MIX_FLOAT64), *zero = mix_zeros_like(one);
+  mix_list *y = mix_fft(one, zero, false);
+  double *got = malloc(sizeof *got * POINTS);
+  for (int part = 0; part < 2; part++) {
+    assert_int_equal(mix_tensor_read(mix_list_get(y, part), MIX_FLOAT64, got, POINTS), MIX_OK);
+    for (int k = 0; k < POINTS; k++) {
+      const double angle = 2 * 3.14159265358979323846 * k / POINTS;
+      assert_true(fabs(got[k] - (part ? -sin(angle) : cos(angle))) < 1e-12); /* 3 x 18 levels of 2^-53 */
+    }
+  }
+  free(got);
+}
+
 /* Nothing to order, take or transform, of however many rows and points: no memory is asked for. */
 static void empty(void **state) {
   (void)state;
@@ -134,7 +152,13 @@ static void empty(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(places),  TEST(long_rows),  TEST(largest), TEST(along_axes),
-                                     TEST(running), TEST(transforms), TEST(empty)};
+  const struct CMUnitTest tests[] = {TEST(places),
+                                     TEST(long_rows),
+                                     TEST(largest),
+                                     TEST(along_axes),
+                                     TEST(running),
+                                     TEST(transforms),
+                                     TEST(transform_of_a_large_prime),
+                                     TEST(empty)};
   return cmocka_run_group_tests_name("ops/order", tests, NULL, NULL);
 }
