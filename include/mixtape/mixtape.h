@@ -16,6 +16,7 @@
 #include <mixtape/custom_gradient.h>
 #include <mixtape/data_pipeline.h>
 #include <mixtape/dataset.h>
+#include <mixtape/debug.h>
 #include <mixtape/device.h>
 #include <mixtape/distribute.h>
 #include <mixtape/dtype.h>

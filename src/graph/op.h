@@ -69,6 +69,7 @@ typedef enum mix_attribute_kind {
   MIX_ATTRIBUTE_NUMBERS,     /* a list of numbers in a mix_shape: [0, 2] */
   MIX_ATTRIBUTE_AXES,        /* int count, axes[MIX_MAX_RANK]: [0, 2] */
   MIX_ATTRIBUTE_PERMUTATION, /* int[MIX_MAX_RANK]: [1, 0]; trailing axes that do not move are left out */
+  MIX_ATTRIBUTE_TEXT,        /* const char *, interned: 'a label'; NULL is left out */
 } mix_attribute_kind;
 typedef struct mix_attribute_row {
   const char *name;

@@ -1,5 +1,6 @@
 #include "ops/attributes.h"
 
+#include "base/alloc.h"
 #include "tensor/shape.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -31,14 +32,20 @@ static void put_field(mix_text *text, mix_attribute_kind kind, const void *value
     while (count > 1 && ints[count - 1] == count - 1) count--;
     put_integers(text, count, NULL, ints);
     break;
+  case MIX_ATTRIBUTE_TEXT: mix_text_put_quoted(text, *(const char *const *)value); break;
   }
+}
+
+static bool is_left_out(mix_attribute_kind kind, const void *value) {
+  return kind == MIX_ATTRIBUTE_BOOL ? !*(const bool *)value
+                                    : kind == MIX_ATTRIBUTE_TEXT && !*(const char *const *)value;
 }
 
 void mix_attributes_put(const mix_op *op, const void *attributes, mix_text *text) {
   bool first = true;
   for (const mix_attribute_row *field = attributes ? op->fields : NULL; field && field->name; field++) {
     const char *value = (const char *)attributes + field->offset;
-    if (field->kind == MIX_ATTRIBUTE_BOOL && !*(const bool *)value) continue;
+    if (is_left_out(field->kind, value)) continue;
     mix_text_put(text, "%s%s%s", first ? "" : " ", field->name, field->kind == MIX_ATTRIBUTE_BOOL ? "" : "=");
     put_field(text, field->kind, value);
     first = false;
@@ -59,6 +66,7 @@ static bool field_equal(mix_attribute_kind kind, const void *a, const void *b) {
   case MIX_ATTRIBUTE_NUMBERS: return mix_shape_equal(*(const mix_shape *)a, *(const mix_shape *)b);
   case MIX_ATTRIBUTE_AXES: return x[0] == y[0] && !memcmp(x + 1, y + 1, sizeof(int) * (size_t)x[0]);
   case MIX_ATTRIBUTE_PERMUTATION: return !memcmp(x, y, sizeof(int) * MIX_MAX_RANK);
+  case MIX_ATTRIBUTE_TEXT: return *(const char *const *)a == *(const char *const *)b;
   }
   return false;
 }
@@ -117,6 +125,11 @@ static bool scan_ints(mix_scan *scan, int *count, int ints[MIX_MAX_RANK]) {
   return *count >= 0;
 }
 
+static bool scan_label(mix_scan *scan, const char **label) {
+  char word[512];
+  return mix_scan_word(scan, word, sizeof word) && (*label = mix_intern(word));
+}
+
 static bool scan_field(mix_scan *scan, mix_attribute_kind kind, void *value) {
   mix_shape *shape = value;
   int *ints = value, count;
@@ -137,6 +150,7 @@ static bool scan_field(mix_scan *scan, mix_attribute_kind kind, void *value) {
     if (!scan_ints(scan, &count, ints)) return false;
     for (int i = count; i < MIX_MAX_RANK; i++) ints[i] = i;
     return true;
+  case MIX_ATTRIBUTE_TEXT: return scan_label(scan, value);
   }
   return false;
 }
@@ -160,7 +174,8 @@ bool mix_attributes_read(const mix_op *op, void *attributes, mix_scan *scan, cha
       return snprintf(problem, size, "attribute '%s' has no value that it may have", name), false;
   }
   for (const mix_attribute_row *field = op->fields; field && field->name; field++)
-    if (field->kind != MIX_ATTRIBUTE_BOOL && !(seen & 1u << (field - op->fields)))
+    if (field->kind != MIX_ATTRIBUTE_BOOL && field->kind != MIX_ATTRIBUTE_TEXT &&
+        !(seen & 1u << (field - op->fields)))
       return snprintf(problem, size, "attribute '%s' is missing", field->name), false;
   return true;
 }

@@ -150,6 +150,10 @@
   X(all_reduce_done)                                                                                         \
   X(broadcast) X(all_gather) X(reduce_scatter_start) X(reduce_scatter_done) X(collect_shares)
 
+/* X(name): what looks into a step (ops/debug_ops.h), of the host whatever the kernels; check_numerics also
+ * has a form in StableHLO. */
+#define MIX_DEBUG_OPS(X) X(check_numerics) X(print)
+
 /* X(name): of graphs alone (MIX_OP_ALIAS). custom_gradient.c has one more. */
 #define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result) X(surrogate_gradient)
 

@@ -2,6 +2,7 @@
 #include "ops/table.h"
 
 #include "ops/collective.h"
+#include "ops/debug_ops.h"
 #include "ops/decompositions.h"
 #include "graph/node.h"
 #include <string.h>
@@ -9,7 +10,7 @@
 #define OP(name, ...) &mix_op_##name,
 const mix_op *const mix_all_ops[] = {OP(constant) OP(placeholder) OP(read) MIX_ELEMENTWISE_OPS(OP)
                                          MIX_RENAMED_OPS(OP) MIX_KERNEL_OPS(OP) MIX_DECOMPOSITION_OPS(OP)
-                                             MIX_LOOP_OPS(OP) MIX_COLLECTIVE_OPS(OP) NULL};
+                                             MIX_LOOP_OPS(OP) MIX_COLLECTIVE_OPS(OP) MIX_DEBUG_OPS(OP) NULL};
 
 const mix_op *mix_op_by_name(const char *name) {
   for (int i = 0; name && mix_all_ops[i]; i++)

@@ -5,6 +5,7 @@
 #include <mixtape/image.h>
 
 #include "base/alloc.h"
+#include "ops/debug_ops.h"
 #include "ops/collective.h"
 #include "ops/decompositions.h"
 #include <mixtape/einsum.h>
@@ -75,6 +76,9 @@ static mix_tensor *build_leaky_relu_grad(mix_tensor *const *x) {
 
 static mix_tensor *build_optimization_barrier(mix_tensor *const *x) {
   return mix_apply(&mix_op_optimization_barrier, NULL, 2, (mix_tensor *[]){x[0], mix_scalar(1, MIX_INT32)});
+}
+static mix_tensor *build_check_numerics(mix_tensor *const *x) {
+  return mix_apply(&mix_op_check_numerics, &(mix_check_numerics_attributes){.message = NULL}, 1, x);
 }
 static mix_tensor *build_add_n(mix_tensor *const *x) {
   return mix_add_n(3, (mix_tensor *[]){x[0], x[1], x[0]});
@@ -589,6 +593,7 @@ static const row rows[] = {
     {"pad", build_pad, 1, {{M, -2, 2}}, 0},
     {"reshape", build_reshape, 1, {{M, -2, 2}}, 0},
     {"optimization_barrier", build_optimization_barrier, 1, {{M, -2, 2}}, 0},
+    {"check_numerics", build_check_numerics, 1, {{M, -2, 2}}, 0},
     {"transpose", build_transpose, 1, {{CUBE, -2, 2}}, 0},
     {"broadcast_to", build_broadcast_to, 1, {{MIX_SHAPE(2, 1), -2, 2}}, 0},
     {"max_pool", build_max_pool, 1, {{LINE, -2, 2}}, 0},

@@ -4,6 +4,7 @@
 #include "ops/support.h"
 #include "ops/decompositions.h"
 #include "graph/op.h"
+#include "ops/debug_ops.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
@@ -430,6 +431,10 @@ static void parts_and_shapes(void **state) {
   check_node(mix_pad(F(ROWS, 4), MIX_SHAPE(0, 0), MIX_SHAPE(2, 0), 0.5));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(ROWS, 2, 2)));
   check_node(mix_apply(&mix_op_optimization_barrier, NULL, 2, (mix_tensor *[]){F(ROWS, 4), I(ROWS)}));
+  check_node(mix_apply(&mix_op_check_numerics, &(mix_check_numerics_attributes){.message = NULL}, 1,
+                       (mix_tensor *[]){F(ROWS, 4)}));
+  check_node(mix_apply(&mix_op_print, &(mix_print_attributes){.label = "rows"}, 2,
+                       (mix_tensor *[]){F(ROWS, 4), mix_scalar(0, MIX_INT64)}));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(4, ROWS)));
   check_node(mix_reshape(F(ROWS, 4), MIX_SHAPE(1, ROWS, 4)));
   check_node(mix_reshape(F(ROWS, 2, 2), MIX_SHAPE(ROWS, 4)));

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ops/debug_ops.h"
 #include "tensor/shape.h"
 
 /* Larger constants are parameters: the text would have two characters a byte. */
@@ -17,7 +18,8 @@ typedef struct form {
 
 #define FORM(name, kernel, form, ...) {&mix_op_##name, mix_emit_##form},
 /* Of what is not element-wise. */
-static const form forms[] = {MIX_KERNEL_OPS(FORM){&mix_op_scan, mix_emit_scan}};
+static const form forms[] = {MIX_KERNEL_OPS(FORM){&mix_op_scan, mix_emit_scan},
+                             {&mix_op_check_numerics, mix_emit_check_numerics}};
 
 static mix_emit_node *form_of(const mix_op *op) {
   if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_READ)) return mix_emit_elementwise;

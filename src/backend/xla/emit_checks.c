@@ -2,6 +2,7 @@
  */
 #include "backend/xla/emit_inside.h"
 
+#include "ops/debug_ops.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -59,6 +60,23 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
                 former = mix_hlo_reshape(w, before, MIX_SCALAR),
                 free_word = mix_hlo_compare(w, "EQ", former, mix_hlo_like(w, first, 0));
   e->error = mix_hlo_select(w, mix_hlo_and(w, fails, free_word), met, e->error);
+}
+
+/* Does any element have it? */
+static mix_hlo any(mix_hlo_writer *w, mix_hlo elements) { return mix_hlo_reduce_all(w, "or", elements, 0); }
+
+void mix_emit_check_numerics(mix_emitter *e, const mix_ir_node *node) {
+  mix_hlo_writer *w = &e->w;
+  const mix_hlo x = mix_emit_operand(e, node, 0), is_nan = mix_hlo_compare(w, "NE", x, x),
+                is_infinite =
+                    mix_hlo_not(w, mix_hlo_is_finite(w, mix_hlo_select(w, is_nan, mix_hlo_like(w, x, 0), x))),
+                nan = any(w, is_nan), infinite = any(w, is_infinite), both = mix_hlo_and(w, nan, infinite),
+                found[] = {both, nan, infinite};
+  static const int has[] = {MIX_HAS_NAN | MIX_HAS_INFINITY, MIX_HAS_NAN, MIX_HAS_INFINITY};
+  for (int i = 0; i < 3; i++) /* the first that fails counts */
+    mix_emit_check(e, found[i], found[i],
+                   (mix_bad_value){.what = mix_check_numerics_reason(node->attributes, has[i])});
+  mix_emit_result(e, node, 0, x);
 }
 
 void mix_xla_error_text(const mix_xla_signature *signature, const int64_t word[MIX_XLA_ERROR_WORDS],

@@ -84,4 +84,4 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
 #define MIX_DECLARE_EMITTER(name, kernel, form, ...) mix_emit_node mix_emit_##form;
 MIX_KERNEL_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER
-mix_emit_node mix_emit_elementwise, mix_emit_scan;
+mix_emit_node mix_emit_elementwise, mix_emit_scan, mix_emit_check_numerics;

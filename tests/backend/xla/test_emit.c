@@ -9,6 +9,7 @@
 #include "support/skip.h"
 
 #include "backend/xla/emit.h"
+#include "ops/debug_ops.h"
 #include "ops/decompositions.h"
 #include <stdio.h>
 
@@ -165,17 +166,18 @@ static void a_range_is_not_written_out(void **state) {
 }
 
 #define SAME(op_name, ...) || op == &mix_op_##op_name
-static bool is_decomposition(const mix_op *op) { return false MIX_DECOMPOSITION_OPS(SAME); }
+static bool is_of_the_host(const mix_op *op) {
+  return mix_op_is_collective(op) || op == &mix_op_print MIX_DECOMPOSITION_OPS(SAME);
+}
 
-/* Every op of the table has a form; what only plans contain has none, and collectives and decompositions of
- * matrices name themselves. */
+/* Every op of the table has a form; what only plans contain has none. Collectives, decompositions of
+ * matrices, and print, which runs for its effect, name themselves. */
 static void ops_without_a_form_name_themselves(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++)
     if (!(mix_all_ops[i]->flags & MIX_OP_SOURCE) &&
-        mix_xla_supports(mix_all_ops[i], MIX_FLOAT32) ==
-            (mix_op_is_collective(mix_all_ops[i]) || is_decomposition(mix_all_ops[i])))
-      fail_msg("%s has no form, or has one and should not", mix_all_ops[i]->name);
+        mix_xla_supports(mix_all_ops[i], MIX_FLOAT32) == is_of_the_host(mix_all_ops[i]))
+      fail_msg("%s has no form, or is of the host with one", mix_all_ops[i]->name);
   assert_false(mix_xla_supports(&mix_op_matmul_finite_bound, MIX_FLOAT32));
   mix_ir *ir = read_graph("%0:float32(2, 3) = argument 0\n"
                           "%1:float32(2, 3) = fused(%0) @'a layer'\n"
@@ -194,6 +196,14 @@ static void ops_without_a_form_name_themselves(void **state) {
                   "return %1\n");
   assert_null(mix_xla_emit(ir, &s));
   expect_error(MIX_UNSUPPORTED, "eigh of float32", "no form in StableHLO", "mix_set_device(\"cpu\")");
+  mix_ir_free(ir);
+  ir = read_graph("%0:float32(2) = argument 0\n"
+                  "%1:int64() = constant 0\n"
+                  "%2:int64() = print(%0, %1) @'a layer'\n"
+                  "return %0\n");
+  assert_null(mix_xla_emit(ir, &s));
+  expect_error(MIX_UNSUPPORTED, "print of float32 in a layer", "no form in StableHLO",
+               "mix_set_device(\"cpu\")");
   mix_ir_free(ir);
 }
 
