@@ -110,8 +110,8 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
       from->values[i] = add_constants(ir, node, outlives);
     else if (node->op->flags & MIX_OP_COMPLEX)
       return mix_fail_unsupported(
-          "evaluate: a result%s%s is complex; only its real or imaginary part, its magnitude or its angle can "
-          "be one",
+          "evaluate: a result%s%s is complex; only its real or imaginary part, its magnitude or its angle "
+          "can be one",
           node->scope ? " of " : "", node->scope ? node->scope : "");
     else if (((node->op->flags & MIX_OP_READ) && node->input_count == 1) || is_alias(node))
       from->values[i] = edge_value(from, node->inputs[0]);
