@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/complex.h"
 #include "graph/lock.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"

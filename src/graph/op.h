@@ -48,6 +48,8 @@ enum {
   MIX_OP_ALIAS = 1 << 22,
   /* Result 0 has the bytes and the memory of operand 0, but passes do not look through it. */
   MIX_OP_BARRIER = 1 << 23,
+  /* Result 0 is the complex number of operands 0 and 1, its parts. No other op has it as an operand. */
+  MIX_OP_COMPLEX = 1 << 24,
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

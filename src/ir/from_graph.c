@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/body.h"
-#include "graph/complex.h"
 #include "graph/lock.h"
 #include "graph/node_set.h"
 #include "ir/ir.h"

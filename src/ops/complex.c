@@ -1,6 +1,5 @@
 #include "ops/complex.h"
 
-#include "graph/complex.h"
 #include "ops/rules.h"
 
 static const mix_op op_complex = {.name = "complex",

@@ -3,11 +3,6 @@
 
 #include "ops/table.h"
 
-/* X(name, reference kernel, none, fast kernels), as MIX_KERNEL_OPS. */
-#define MIX_DECOMPOSITION_OPS(X)                                                                             \
-  X(eigh, eigh, none, none)                                                                                  \
-  X(svd, svd, none, none) X(eig, eig, none, none) X(matrix_solve, matrix_solve, none, none)
-
 /* eigh: (..., n, n) -> eigenvalues (..., n), eigenvectors as columns (..., n, n). eig: the same, each as real
  * and imaginary part. svd: (..., m, n) -> s (..., k), u (..., m, k), v (..., n, k) with k the smaller size;
  * with `full_matrices` u and v are square. matrix_solve: a (..., n, n), b (..., n, m) -> the inverse of a

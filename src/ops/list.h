@@ -143,6 +143,14 @@
   X(random_normal, random_normal, random_normal, random_normal)                                              \
   X(random_truncated_normal, random_truncated_normal, random_truncated_normal, none)
 
+/* X(name, reference kernel, none, fast kernels): decompositions of matrices (ops/decompositions.h), which have
+ * no form in StableHLO. */
+#define MIX_DECOMPOSITION_OPS(X)                                                                             \
+  X(eigh, eigh, none, none)                                                                                  \
+  X(svd, svd, none, none)                                                                                    \
+  X(eig, eig, none, none)                                                                                    \
+  X(matrix_solve, matrix_solve, none, none)
+
 /* X(name): of the host whatever the kernels: loops (also with a form in StableHLO), and collectives. */
 #define MIX_LOOP_OPS(X) X(scan)
 #define MIX_COLLECTIVE_OPS(X)                                                                                \
