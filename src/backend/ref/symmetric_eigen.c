@@ -167,9 +167,9 @@ static void eigh_run(const mix_kernel_args *args, const mix_team *team) {
     const double scale = load(&m, args->inputs[0], b, &t);
     if (scale > 0) reduce(&t);
     const bool good = scale > 0 && diagonalize(&t);
-    mix_ref_order(t.d, n, order);
+    if (good) mix_ref_order(t.d, n, order);
     for (int64_t i = 0; i < n; i++) {
-      const int64_t from = (int64_t)order[i];
+      const int64_t from = good ? (int64_t)order[i] : 0;
       mix_ref_put(args->outputs[0], m.dtype, b * n + i, good ? t.d[from] * scale : NAN);
       for (int64_t k = 0; k < n; k++)
         mix_ref_put(args->outputs[1], m.dtype, (b * n + k) * n + i, good ? row_of(&t, from)[k] : NAN);
