@@ -489,7 +489,10 @@ void mix_exchange_close(mix_exchange *x) {
   atomic_store(&x->closing, true);
   const char *failure = call(x, CLOSE, (mix_segment){0}, 0, 0, NULL);
   if (failure && !failed) mix_log_message(MIX_LOG_ERROR, "distribution: %s", failure);
-  if (failure) return;
+  if (failure) { /* the communication thread may be left in MPI, and `x` with it */
+    mix_watch_end(x->watch);
+    return;
+  }
   if (!x->place.on_caller) pthread_join(x->thread, NULL);
   destroy(x);
 }
