@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "nn/layers/operations/operation.h"
 #include "ops/with_number.h"
-#include <math.h>
 
 static mix_tensor *number(mix_tensor *x, double value) { return mix_scalar_like(x, value); }
 
