@@ -17,8 +17,8 @@ typedef struct mix_mapped_weight {
   bool reshape; /* then to the weight's shape, row by row */
 } mix_mapped_weight;
 
-/* Reads the map of a file, as docs/manual/safetensors.md describes it. Scoped. ValueError, which names the rule,
- * for what is no map. `call` begins messages. */
+/* Reads the map of a file, as docs/manual/safetensors.md describes it. Scoped. ValueError, which names the
+ * rule, for what is no map. `call` begins messages. */
 mix_weight_map *mix_weight_map_read(const char *path, const char *call);
 /* What the first rule that fits the weight's name says; its own name where none fits, or `map` is NULL. False
  * with the error recorded. */
