@@ -143,8 +143,8 @@
   X(random_normal, random_normal, random_normal, random_normal)                                              \
   X(random_truncated_normal, random_truncated_normal, random_truncated_normal, none)
 
-/* X(name, reference kernel, none, fast kernels): decompositions of matrices (ops/decompositions.h), which have
- * no form in StableHLO. */
+/* X(name, reference kernel, none, fast kernels): decompositions of matrices (ops/decompositions.h), which
+ * have no form in StableHLO. */
 #define MIX_DECOMPOSITION_OPS(X)                                                                             \
   X(eigh, eigh, none, none)                                                                                  \
   X(svd, svd, none, none)                                                                                    \
