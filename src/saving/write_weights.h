@@ -23,7 +23,7 @@ mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_op
  * LoRA adds to it. */
 bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16,
                         bool merged);
-/* weights_file.c: makes names of variables those of an archive of arrays, each once, in the scope. Models in
+/* weight_names.c: makes names of variables those of an archive of arrays, each once, in the scope. Models in
  * a model may have layers of one name each, whose weights are told apart by a number: "dense/kernel_1". False
  * with the error recorded. */
 bool mix_number_names(const char **names, int count);

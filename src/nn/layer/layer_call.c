@@ -25,18 +25,6 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given
 const json_t *mix_call_form(void) { return context.keywords ? context.keywords->form : NULL; }
 bool mix_call_steps_reversed(void) { return context.keywords && context.keywords->steps_reversed; }
 
-mix_tensor *mix_call_input(const mix_call_args *args, int index) {
-  return mix_given(args, NULL, "call_input", "what the layer's call was given")
-             ? mix_list_get(args->inputs, index)
-             : NULL;
-}
-mix_tensor *mix_call_argument(const mix_call_args *args, int index) {
-  if (!mix_given(args, NULL, "call_argument", "what the layer's call was given")) return NULL;
-  if (!args->arguments)
-    return mix_fail_type("layer call: argument %d is missing; pass it in .arguments", index);
-  return mix_list_get(args->arguments, index);
-}
-
 /* ---- the record of a symbolic call ---- */
 
 static void call_finalize(void *object) {

@@ -11,6 +11,16 @@
 #include "passes/simulation.h"
 #include <mixtape/einsum.h>
 
+bool mix_attention_called(const mix_layer *layer, const mix_call_args *args) {
+  if (args->arguments && mix_list_count(args->arguments) && mix_list_get(args->arguments, 0)) return true;
+  return mix_fail_type("%s: the value is missing; pass it in .arguments, and the key after it", layer->name);
+}
+
+mix_tensor *mix_attention_key(const mix_call_args *args) {
+  mix_tensor *key = mix_list_count(args->arguments) > 1 ? mix_list_get(args->arguments, 1) : NULL;
+  return key ? key : mix_call_argument(args, 0);
+}
+
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
                               uint64_t seed) {
   attention->softmax =

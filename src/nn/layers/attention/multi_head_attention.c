@@ -113,16 +113,6 @@ mix_list *mix_attention_outputs(mix_list *attended, mix_layer *gate, mix_layer *
   return mix_list_count(attended) > 1 ? mix_list_of(result, mix_list_get(attended, 1)) : mix_list_of(result);
 }
 
-mix_tensor *mix_attention_key(const mix_call_args *args) {
-  mix_tensor *key = mix_list_count(args->arguments) > 1 ? mix_list_get(args->arguments, 1) : NULL;
-  return key ? key : mix_call_argument(args, 0);
-}
-
-bool mix_attention_called(const mix_layer *layer, const mix_call_args *args) {
-  if (args->arguments && mix_list_count(args->arguments) && mix_list_get(args->arguments, 0)) return true;
-  return mix_fail_type("%s: the value is missing; pass it in .arguments, and the key after it", layer->name);
-}
-
 static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args *args) {
   const multi_head_attention *m = layer->data;
   if (!mix_attention_called(layer, args)) return NULL;

@@ -99,10 +99,11 @@ static mix_tensor *full_like(const mix_operands *o, mix_tensor *x) {
 /* ---- Keras ---- */
 
 #define UNARY(name, module, function, ...)                                                                   \
-  MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
+  MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, .elementwise = true, __VA_ARGS__)
 #define FLOATING(name, module, function) UNARY(name, module, function, .rule = MIX_OPERANDS_FLOATING)
 #define BINARY(name, function, type)                                                                         \
-  MIX_KERAS_OPERATION(name, "numpy", "x1 x2", "", .binary = function, .rule = MIX_OPERANDS_##type)
+  MIX_KERAS_OPERATION(name, "numpy", "x1 x2", "", .binary = function, .elementwise = true,                   \
+                      .rule = MIX_OPERANDS_##type)
 
 const mix_keras_operation mix_keras_elementwise_operations[] = {
     BINARY("Add", mix_add, PROMOTED),
@@ -151,16 +152,19 @@ const mix_keras_operation mix_keras_elementwise_operations[] = {
     FLOATING("Isfinite", "numpy", mix_is_finite),
     FLOATING("Isinf", "numpy", mix_is_inf),
     FLOATING("Isnan", "numpy", mix_is_nan),
-    MIX_KERAS_OPERATION("Round", "numpy", "x", "decimals=0", .build = round_to),
-    MIX_KERAS_OPERATION("Clip", "numpy", "x", "x_min x_max", .build = clip),
-    MIX_KERAS_OPERATION("Cast", "core", "x", "dtype", .build = cast),
+    MIX_KERAS_OPERATION("Round", "numpy", "x", "decimals=0", .build = round_to, .elementwise = true),
+    MIX_KERAS_OPERATION("Clip", "numpy", "x", "x_min x_max", .build = clip, .elementwise = true),
+    MIX_KERAS_OPERATION("Cast", "core", "x", "dtype", .build = cast, .elementwise = true),
     /* no tensor is sparse or ragged */
-    MIX_KERAS_OPERATION("ConvertToTensor", "core", "x", "dtype sparse ragged", .build = cast),
-    MIX_KERAS_OPERATION("StopGradient", "core", "variable", "", .unary = mix_stop_gradient),
-    MIX_KERAS_OPERATION("Where", "numpy", "condition x1 x2", "", .build = where),
-    MIX_KERAS_OPERATION("ZerosLike", "numpy", "x", "dtype", .build = zeros_like),
-    MIX_KERAS_OPERATION("OnesLike", "numpy", "x", "dtype", .build = ones_like),
-    MIX_KERAS_OPERATION("FullLike", "numpy", "x fill_value", "dtype", .build = full_like),
+    MIX_KERAS_OPERATION("ConvertToTensor", "core", "x", "dtype sparse ragged", .build = cast,
+                        .elementwise = true),
+    MIX_KERAS_OPERATION("StopGradient", "core", "variable", "", .unary = mix_stop_gradient,
+                        .elementwise = true),
+    MIX_KERAS_OPERATION("Where", "numpy", "condition x1 x2", "", .build = where, .elementwise = true),
+    MIX_KERAS_OPERATION("ZerosLike", "numpy", "x", "dtype", .build = zeros_like, .elementwise = true),
+    MIX_KERAS_OPERATION("OnesLike", "numpy", "x", "dtype", .build = ones_like, .elementwise = true),
+    MIX_KERAS_OPERATION("FullLike", "numpy", "x fill_value", "dtype", .build = full_like,
+                        .elementwise = true),
     {.operation = {0}}};
 
 /* ---- TensorFlow ---- */

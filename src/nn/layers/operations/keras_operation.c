@@ -63,3 +63,15 @@ mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) 
   json_decref(form);
   return results;
 }
+
+/* Elementwise ones do, and activations but for those along axes: these along the last, where a file says so.
+ */
+bool mix_operation_decodes(const mix_layer *layer, const mix_call_args *args) {
+  const mix_keras_operation *row = mix_keras_operation_of(layer);
+  if (!row) return false;
+  if (row->operation.elementwise) return true;
+  if (!row->operation.activation) return false;
+  if (mix_parameter_place(row->operation.options, "axis") < 0) return true;
+  const json_t *axis = json_object_get(((const mix_keras_operation_options *)layer->data)->config, "axis");
+  return json_is_integer(axis) && json_integer_value(axis) == -1;
+}

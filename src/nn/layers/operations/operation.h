@@ -38,6 +38,7 @@ typedef struct mix_operation {
   const char *refusal;    /* why a file's call is an error; NULL: it is none */
   const char *activation; /* of Keras 3; without `build`, applied to x */
   bool is_spread;         /* `reduce` along no axes gives 0 */
+  bool elementwise;
 } mix_operation;
 
 /* A call of an operation. Functions that both kinds of rows share read by the names that are the same in
