@@ -1,5 +1,7 @@
 /* The target of tables on damaged ones. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
+#endif
 #include "fuzz/mutate.h"
 
 #include "fuzz/fuzz_csv.c"
