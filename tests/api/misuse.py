@@ -92,6 +92,10 @@ PLAIN = {
     **{f"mix_{layer}_layer_options": {"filters": "2", "kernel_size": "SHAPE(1, 2)"}
        for layer in ("conv", "conv_transpose", "separable_conv")},
     "mix_depthwise_conv_layer_options": {"kernel_size": "SHAPE(1, 2)"},
+    "mix_locally_connected_options": {"filters": "2", "kernel_size": "SHAPE(1, 2)"},
+    "mix_custom_gradient": {"forward": "body", "backward": "backward"},
+    "mix_layer_add_loss": {"loss": "a_scalar()"}, "mix_layer_add_metric": {"value": "a_scalar()"},
+    "mix_broadcast": {"root": "0"},
     "mix_activate_with": {"name": '"relu"', "activation": '"relu"'}, "mix_matmul": {},
     "mix_clip": {"low": "a_scalar()", "high": "a_scalar()"}, "mix_bias_add": {"bias": "a_row()"},
     "mix_slice": {"begin": "SHAPE(2, 0)", "size": "SHAPE(2, 1)"},
