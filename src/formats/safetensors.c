@@ -271,11 +271,12 @@ static mix_safetensors *sorted(mix_safetensors *tensors) {
   return mix_scoped(tensors);
 }
 
-static bool is_index(const char *path) {
-  const char end[] = ".index.json";
-  const size_t length = strlen(path);
-  return length >= sizeof end && !strcmp(path + length - (sizeof end - 1), end);
+static bool ends_in(const char *path, const char *end) {
+  const size_t length = strlen(path), count = strlen(end);
+  return length > count && !strcmp(path + length - count, end);
 }
+
+static bool is_index(const char *path) { return ends_in(path, ".index.json"); }
 
 mix_safetensors *mix_safetensors_open(const char *path, bool copies) {
   mix_safetensors *tensors = mix_failed() ? NULL : mix_object_new(sizeof *tensors, &safetensors_class);
@@ -300,7 +301,8 @@ bool mix_is_safetensors(const char *path) {
   FILE *stream = mix_file_exists(path) ? fopen(path, "rb") : NULL; /* a pipe could wait for ever */
   const bool whole = stream && fread(first, 1, sizeof first, stream) == sizeof first;
   if (stream) fclose(stream);
-  return is_index(path) || (whole && first[8] == '{' && length_at(first) <= MAX_HEADER);
+  if (is_index(path)) return true;
+  return whole ? first[8] == '{' && length_at(first) <= MAX_HEADER : stream && ends_in(path, ".safetensors");
 }
 
 int mix_safetensors_count(const mix_safetensors *tensors) { return tensors->count; }

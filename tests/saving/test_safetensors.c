@@ -197,6 +197,19 @@ static void without_a_map_names_must_agree(void **state) {
   assert_error(MIX_VALUE_ERROR, "mix_model_save_weights");
 }
 
+/* A name says what an empty file should have been. */
+static void files_cut_short_are_named(void **state) {
+  (void)state;
+  mix_model *model = dense_model("float32", 32);
+  for (int bytes = 0; bytes < 9; bytes++) {
+    char text[10] = "\x10zzzzzzz{";
+    text[bytes] = 0;
+    write_in_folder("/cut.safetensors", text);
+    assert_int_not_equal(mix_model_load_weights(model, in_folder("cut.safetensors")), MIX_OK);
+    assert_error(MIX_FORMAT_ERROR, "no safetensors file, or one cut short");
+  }
+}
+
 static void each_allocation_may_fail(void **state) {
   (void)state;
   const char *path = foreign_file();
@@ -220,6 +233,7 @@ int main(void) {
                                      MODEL_TEST(a_map_renames_splits_and_transposes),
                                      MODEL_TEST(mistakes_in_maps_are_named),
                                      MODEL_TEST(without_a_map_names_must_agree),
+                                     MODEL_TEST(files_cut_short_are_named),
                                      MODEL_TEST(each_allocation_may_fail)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
