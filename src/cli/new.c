@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void usage(FILE *out) {
   fprintf(out,
@@ -140,10 +141,15 @@ static void put_with_name(mix_text *to, const char *text, const char *name) {
   mix_text_put(to, "%s", text);
 }
 
-static bool write_file(const char *folder, int index, const char *name) {
-  mix_text path = {.grows = true}, text = {.grows = true};
+static mix_text path_of(const char *folder, size_t index, const char *name) {
+  mix_text path = {.grows = true};
   mix_text_put(&path, "%s/", folder);
   put_with_name(&path, files[index].name, name);
+  return path;
+}
+
+static bool write_file(const char *folder, size_t index, const char *name) {
+  mix_text path = path_of(folder, index, name), text = {.grows = true};
   put_with_name(&text, files[index].text, name);
   const bool good = !path.failed && !text.failed &&
                     mix_file_replace(path.text, &(mix_bytes){text.text, strlen(text.text)}, 1, "new");
@@ -154,8 +160,18 @@ static bool write_file(const char *folder, int index, const char *name) {
 
 static bool make_project(const char *folder, const char *name) {
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (!write_file(folder, (int)i, name)) return false;
+    if (!write_file(folder, i, name)) return false;
   return true;
+}
+
+/* So that the same command can be tried again. */
+static void remove_project(const char *folder, const char *name) {
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    mix_text path = path_of(folder, i, name);
+    if (!path.failed) unlink(path.text);
+    mix_free(path.text);
+  }
+  rmdir(folder);
 }
 
 /* The last part of the path, without slashes behind it; cuts `folder`. */
@@ -170,8 +186,8 @@ static bool is_name(const char *name) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_",
                     others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
   return *name && strchr(letters, *name) && strspn(name, others) == strlen(name) && strlen(name) <= 64 &&
-         !mix_is_choice("all|clean|edit_cache|help|install|list_install_components|model|package|"
-                        "rebuild_cache|test",
+         !mix_is_choice("Makefile|all|clean|edit_cache|help|install|list_install_components|model|package|"
+                        "preinstall|rebuild_cache|test",
                         name);
 }
 
@@ -188,7 +204,10 @@ static int make(char *folder) {
     cli_say("new", "%s cannot be made: %s", folder, strerror(errno));
     return CLI_FAILED;
   }
-  if (!make_project(folder, name)) return cli_fail();
+  if (!make_project(folder, name)) {
+    remove_project(folder, name);
+    return cli_fail();
+  }
   printf("%s has a program, a test, CMakeLists.txt and a Makefile. Next: make -C %s test\n", folder, folder);
   return CLI_OK;
 }

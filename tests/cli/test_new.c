@@ -2,6 +2,9 @@
  * run, tests/api/install_commands.sh says. */
 #include "cli/program.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 static void a_project_has_its_name(void **state) {
   (void)state;
   static char text[1 << 13];
@@ -38,10 +41,27 @@ static void what_is_there_stays(void **state) {
   assert_has(program_err, "No such file or directory");
 }
 
+/* The first file fits, the second does not; SIGXFSZ would end the program. */
+static bool limit_files(void) {
+  const struct rlimit limit = {500, 500};
+  return signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
+static void a_failure_leaves_no_folder(void **state) {
+  (void)state;
+  program_begins = limit_files;
+  const int code = run_program("new", in_folder("my_net"));
+  program_begins = NULL;
+  assert_code(code, 1);
+  assert_has(program_err, "Makefile cannot be written");
+  assert_int_not_equal(access(in_folder("my_net"), F_OK), 0);
+  assert_code(run_program("new", in_folder("my_net")), 0);
+}
+
 static void bad_names_end_with_2(void **state) {
   (void)state;
-  static const char *const names[] = {"",   "/",    "a b",   "a-b", "1a", "gr\xc3\xbcn",
-                                      "..", "test", "model", "a.c"};
+  static const char *const names[] = {"",   "/",    "a b",   "a-b", "1a",      "gr\xc3\xbcn",
+                                      "..", "test", "model", "a.c", "Makefile"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     assert_code(run_program("new", names[i]), 2);
     assert_has(program_err, "is no name of a program");
@@ -60,6 +80,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_project_has_its_name, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(what_is_there_stays, folder_begin, folder_end),
+      cmocka_unit_test_setup_teardown(a_failure_leaves_no_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(bad_names_end_with_2, folder_begin, folder_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
