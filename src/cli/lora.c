@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/safetensors.h"
 #include "model/model.h"
 #include "nn/layers/lora.h"
 #include "optim/optimizer.h"
@@ -19,8 +20,15 @@ bool cli_lora_options_agree(const char *command, const cli_options *options) {
   return false;
 }
 
-/* Such files have merged kernels, and would set a and b to zeros (row R12), which do not train. */
+/* Files of Keras have merged kernels, and would set a and b to zeros (row R12), which do not train;
+ * safetensors mostly are a checkpoint without a and b. */
 static bool is_merged(const char *path) {
+  if (path && mix_is_safetensors(path)) {
+    const mix_safetensors *tensors = mix_safetensors_open(path, false);
+    for (int i = 0; tensors && i < mix_safetensors_count(tensors); i++)
+      if (strstr(mix_safetensors_at(tensors, i)->name, "lora")) return false;
+    return tensors;
+  }
   const mix_file_kind kind = path ? mix_file_kind_of(path) : MIX_FILE_UNKNOWN;
   return kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_SHARDS;
 }

@@ -85,6 +85,20 @@ static void frozen_weights_in_the_file(void **state) {
   assert_null(strstr(program_err, "are zeros"));
 }
 
+/* A checkpoint in safetensors has no a and b, weights of a model with LoRA have; both begin a training. */
+static void safetensors_with_a_and_b_or_without(void **state) {
+  (void)state;
+  char base[512], tuned[512];
+  snprintf(base, sizeof base, "%s", in_folder("base.safetensors"));
+  snprintf(tuned, sizeof tuned, "%s", in_folder("tuned.safetensors"));
+  assert_code(run_program(GUIDE, "--save", base), 0);
+  assert_code(run_program(GUIDE, "--lora-rank", "2", "--init-weights", base, "--save", tuned), 0);
+  if (on_host()) assert_non_null(strstr(program_err, "frozen, in the file: 25.1 kB of the weights"));
+  assert_code(run_program(GUIDE, "--lora-rank", "2", "--init-weights", tuned), 0);
+  assert_code(run_program(GUIDE, "--init-weights", tuned), 1);
+  assert_non_null(strstr(program_err, "lora_kernel_a' in"));
+}
+
 static void wrong_options(void **state) {
   (void)state;
   char legacy[512];
@@ -110,7 +124,7 @@ static void wrong_options(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(what_is_printed), TEST(frozen_weights_in_the_file),
-                                     TEST(wrong_options)};
+                                     TEST(safetensors_with_a_and_b_or_without), TEST(wrong_options)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end) +
          run_recordings("LoRA", is_lora_recording, run_commands);
 }
