@@ -86,9 +86,9 @@ MIX_API mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function sch
 
 typedef struct mix_model_checkpoint_options {
   size_t size;
-  /* Required: ends in .keras or .h5, or, for weights, in .weights.h5 or .npz. {epoch} (from 1), {batch} (from
-   * 1) and the names of the logs are replaced, with Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz".
-   * Missing folders are created. */
+  /* Required: ends in .keras or .h5, or, for weights, in .weights.h5, .npz or .safetensors. {epoch}, {batch}
+   * (both from 1) and the names of the logs are replaced, with Python's format:
+   * "w.{epoch:02d}-{val_loss:.2f}.npz". Missing folders are created. */
   const char *filepath;
   const char *monitor; /* NULL: val_loss */
   bool save_best_only; /* if the monitor is missing, tf_keras does not save, keras3 does */

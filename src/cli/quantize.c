@@ -20,7 +20,8 @@ static void usage(FILE *out) {
       "it has IN's compile settings, and no optimizer state.\n"
       "\n"
       "  IN                a model of Keras 3: .keras or .h5\n"
-      "  OUT               a name that ends in .keras, .h5, .weights.h5 or .npz\n"
+      "  OUT               a name that ends in .keras, .h5, .weights.h5, .npz or\n"
+      "                    .safetensors\n"
       "  --mode MODE       int8, int4: kernels stored as integers of 8 or 4 bits, which no longer train;\n"
       "                    float8: training with products of float8 numbers\n"
       "  --block-size N    int4: so many rows of a kernel share a scale and a zero; -1: all rows of a\n"
@@ -131,7 +132,7 @@ static int parse(int argc, char **argv, request *r) {
 /* What can be known before any work is done. */
 static int check(const request *r) {
   if (!cli_is_saved_name(r->out))
-    return wrong(": expected a name that ends in .keras, .weights.h5, .h5 or .npz", r->out);
+    return wrong(": expected a name that ends in .keras, .weights.h5, .h5, .npz or .safetensors", r->out);
   const char *reason = mix_file_unwritable_reason(r->out);
   if (!reason) return CLI_OK;
   cli_say("quantize", "cannot write '%s': %s", r->out, reason);

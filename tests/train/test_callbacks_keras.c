@@ -261,9 +261,9 @@ static void checkpoints_that_cannot_be_are_refused(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
   assert_null(mix_model_checkpoint("weights.onnx"));
-  assert_error(MIX_VALUE_ERROR, "in .keras, .weights.h5, .h5 or .npz");
+  assert_error(MIX_VALUE_ERROR, "in .keras, .weights.h5, .h5, .npz or .safetensors");
   assert_null(mix_model_checkpoint("w.keras", .save_weights_only = true));
-  assert_error(MIX_VALUE_ERROR, "in .weights.h5, .h5 or .npz");
+  assert_error(MIX_VALUE_ERROR, "in .weights.h5, .h5, .npz or .safetensors");
   assert_null(mix_model_checkpoint("w.npz", .mode = "up"));
   assert_error(MIX_VALUE_ERROR, "auto, min or max");
   static const char *const patterns[] = {"{nothing}.npz",  "{epoch:z}.npz", "{epoch.npz",

@@ -88,7 +88,8 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
   const mix_file_kind kind = mix_file_kind_of(options.filepath);
   if (kind == MIX_FILE_UNKNOWN || (kind == MIX_FILE_ARCHIVE && options.save_weights_only))
     return mix_fail_value(
-        "model_checkpoint: filepath is '%s'; expected a name that ends in %s.weights.h5, .h5 or .npz",
+        "model_checkpoint: filepath is '%s'; expected a name that ends in %s.weights.h5, .h5, .npz or "
+        ".safetensors",
         options.filepath, options.save_weights_only ? "" : ".keras, ");
   checkpoint *c = mix_calloc(1, sizeof *c);
   if (!c) return NULL;
