@@ -62,15 +62,21 @@ static char *path_beside(const char *path) {
   return NULL;
 }
 
-/* The columns of --columns or beside the model's file; NULL without an error: there are none. */
+static bool is_label(const mix_csv_columns *columns, const char *label) {
+  const char *name = mix_csv_columns_name(columns, -1);
+  return name && !strcmp(name, label);
+}
+
+/* The columns of --columns or beside the model's file; NULL without an error: there are none, or others are
+ * meant. The label that they have may be named again. */
 static mix_csv_columns *known_columns(const cli_options *o) {
   const char *model = cli_is_model_file(o) ? o->model : o->init_weights;
   if (o->columns) return mix_csv_columns_load(o->columns);
-  if (chosen(o) || !model) return NULL;
+  if (o->features || o->words || !model) return NULL;
   char *path = path_beside(model);
   mix_csv_columns *columns = path && mix_file_exists(path) ? mix_csv_columns_load(path) : NULL;
   mix_free(path);
-  return columns;
+  return columns && o->label && !is_label(columns, o->label) ? NULL : columns;
 }
 
 /* Numbers of words are those of the table that a model learned from. */
@@ -93,9 +99,9 @@ bool cli_load_table(const cli_options *o, int command, cli_data *data) {
         "%s: --label COLUMN is missing, the column to learn, for no columns are kept beside "
         "the model's file",
         o->data);
-  mix_csv_table table = mix_csv_load(o->data, .label = o->label, .features = o->features, .words = o->words,
-                                     .missing = o->missing, .unknown = o->unknown, .columns = known,
-                                     .no_label = known && predicts);
+  mix_csv_table table = mix_csv_load(o->data, .label = known ? NULL : o->label, .features = o->features,
+                                     .words = o->words, .missing = o->missing, .unknown = o->unknown,
+                                     .columns = known, .no_label = known && predicts);
   if (mix_failed() || (!known && !trains && !check_words(o, table.columns))) return false;
   if (!mix_csv_columns_name(table.columns, -1) && !predicts)
     return mix_fail_value("%s: the columns that are kept have no label; name it by --label", o->data);

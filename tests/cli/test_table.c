@@ -96,6 +96,25 @@ static void other_tables_have_the_words_of_the_first(void **state) {
               0);
 }
 
+/* A label that is named again is the one that the model learned; another means other columns. */
+static void the_same_label_keeps_the_columns(void **state) {
+  (void)state;
+  static char first[4096], again[4096];
+  assert_code(run_program(TRAIN, "--save", in_folder("s.keras")), 0);
+#define SAVED "--model", in_folder("s.keras"), "--data", in_folder("other.csv")
+  assert_code(run_program("evaluate", SAVED, "--label", "side"), 0);
+  assert_code(run_program("predict", SAVED, "--label", "side"), 0);
+  assert_code(run_program("train", SAVED, "--label", "side", "--save", in_folder("again.keras")), 0);
+  read_text(in_folder("s.keras.columns.json"), first, sizeof first);
+  read_text(in_folder("again.keras.columns.json"), again, sizeof again);
+  assert_has(again, "left");
+  assert_string_equal(strstr(first, "\"label\""), strstr(again, "\"label\""));
+  assert_code(run_program("evaluate", SAVED, "--label", "colour"), 1);
+  assert_has(program_err, "column 'colour' holds words");
+  assert_code(run_program("evaluate", SAVED, "--label", "side", "--features", "size,colour"), 1);
+  assert_has(program_err, "holds words");
+}
+
 static void every_command_of_data_takes_tables(void **state) {
   (void)state;
   static const char *const commands[] = {"train", "numerics", "tune-precision"};
@@ -187,6 +206,7 @@ static void options_that_do_not_belong_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(other_tables_have_the_words_of_the_first),
+      cmocka_unit_test(the_same_label_keeps_the_columns),
       cmocka_unit_test(every_command_of_data_takes_tables),
       cmocka_unit_test(numbers_are_learned),
       cmocka_unit_test(unknown_words),
