@@ -63,14 +63,22 @@ static bool is_missing(const mix_compiled_state *state, int output) {
   return state->missing_labels >> output & 1;
 }
 
+/* Of this rank's part of the batch. */
+static int64_t row_count(mix_list *arguments) { return mix_tensor_shape(mix_list_get(arguments, 0)).dims[0]; }
+
 typedef struct step_losses {
   mix_tensor *total;
   mix_tensor *outputs[MIX_MODEL_MAX];
 } step_losses;
 
-/* Every rank has the whole penalty, and losses are summed over the ranks. */
-static mix_tensor *share_of_penalty(mix_tensor *penalty) {
-  return mix_is_distributed() ? mix_over(penalty, mix_rank_count()) : penalty;
+/* Losses are summed over the ranks. Every rank has the whole penalty of a weight; what a call added is of the
+ * rank's rows, and counts as they do. That of no rows may be NaN, but the graph must be that of all ranks. */
+static mix_tensor *share_of_penalty(mix_model *model, mix_tensor *penalty, int64_t rows) {
+  if (!mix_is_distributed()) return penalty;
+  if (!mix_layer_added_loss(model->layer, penalty)) return mix_over(penalty, mix_rank_count());
+  mix_tensor *own = mix_scalar((double)rows, MIX_FLOAT64), *all = mix_all_reduce(own);
+  if (!rows) penalty = mix_select(mix_scalar(0, MIX_BOOL), penalty, mix_scalar_like(penalty, 0));
+  return all ? mix_multiply(penalty, mix_cast(mix_divide(own, all), mix_tensor_dtype(penalty))) : NULL;
 }
 
 /* The losses of the whole batch, of which each rank has its part. */
@@ -102,7 +110,8 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
     losses->total = mix_model_loss_of_outputs(model, outputs, arguments, inputs, training);
   mix_list *penalties = mix_layer_losses(model->layer);
   for (int i = 0; penalties && i < mix_list_count(penalties); i++)
-    losses->total = add_widest(losses->total, share_of_penalty(mix_list_get(penalties, i)));
+    losses->total =
+        add_widest(losses->total, share_of_penalty(model, mix_list_get(penalties, i), row_count(arguments)));
   if (!mix_failed() && !losses->total)
     mix_fail_value("fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
   return !mix_failed();
@@ -157,24 +166,44 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
                                      .sample_weight = weight};
 }
 
+/* All values of that name in this call. A rank without rows has none: means of no rows would be NaN. */
+static mix_tensor *added_values(mix_list *added, const char *name, mix_dtype dtype, bool rows) {
+  const int count = mix_list_count(added);
+  mix_tensor **values = mix_calloc((size_t)count + 1, sizeof *values), *all = NULL;
+  int found = 0;
+  for (int i = 0; values && i < count; i++) {
+    const mix_added_metric *value = mix_list_get(added, i);
+    if (!strcmp(value->name, name)) values[found++] = mix_cast(value->value, dtype);
+  }
+  if (found && !rows) all = mix_fill(MIX_SHAPE(0), 0, dtype);
+  if (found == 1 && rows) all = values[0];
+  for (int i = 0; found > 1 && rows && i < found; i++)
+    values[i] = mix_reshape(values[i], MIX_SHAPE(MIX_UNKNOWN));
+  if (found > 1 && rows) all = mix_concat(found, values, 0);
+  mix_free(values);
+  return all;
+}
+
 /* The means of what the layers added in this call. One that none of them added to keeps its value. */
-static bool update_added(mix_model *model, mix_list *results) {
+static bool update_added(mix_model *model, mix_list *arguments, mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_list *added = mix_layer_added_metrics(model->layer);
+  const bool ranks = mix_is_distributed();
   for (int i = 0; i < mix_list_count(added); i++)
     if (!mix_model_added_metric(model, ((const mix_added_metric *)mix_list_get(added, i))->name))
       return false;
   for (int m = 0; m < state->metric_count && !mix_failed(); m++) {
     mix_metric *metric = state->metrics[m].metric;
-    mix_tensor *own = NULL;
+    const char *name = state->metrics[m].name;
     if (!state->metrics[m].added) continue;
-    for (int i = 0; i < mix_list_count(added); i++) {
+    mix_metric_update_options update = {.size = sizeof update};
+    update.values = added_values(added, name, mix_metric_dtype(metric), !ranks || row_count(arguments));
+    mix_tensor *own = update.values && (results || ranks) ? batch_result(metric, &update) : NULL;
+    for (int i = 0; !ranks && i < mix_list_count(added); i++) {
       const mix_added_metric *value = mix_list_get(added, i);
-      if (strcmp(value->name, state->metrics[m].name)) continue;
-      const mix_metric_update_options update = {.size = sizeof update,
-                                                .values = mix_cast(value->value, mix_metric_dtype(metric))};
-      if (results || mix_is_distributed()) own = batch_result(metric, &update);
-      if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
+      if (strcmp(value->name, name)) continue;
+      update.values = mix_cast(value->value, mix_metric_dtype(metric));
+      mix_metric_update_with(metric, &update);
     }
     if (results) mix_list_append(results, own ? own : mix_metric_result_tensor(metric));
   }
@@ -186,8 +215,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
                            const step_losses *losses, bool training, mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_dtype dtype = mix_metric_dtype(state->loss_tracker);
-  mix_tensor *rows = mix_model_rows_of_ranks(
-      state, mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype));
+  mix_tensor *rows = mix_model_rows_of_ranks(state, mix_scalar((double)row_count(arguments), dtype));
   mix_metric_update_options update = {
       .size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
   mix_metric_update_with(state->loss_tracker, &update);
@@ -210,7 +238,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     if (results) mix_list_append(results, result);
     if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
   }
-  return !mix_failed() && update_added(model, results);
+  return !mix_failed() && update_added(model, arguments, results);
 }
 
 /* The trainable variables, then the sources of the observer. */

@@ -206,6 +206,23 @@ static void steps_have_their_own_values(void **state) {
   assert_near(mix_logs_get(mix_history_epoch(history, 0), "size"), (seen.size[0] + seen.size[1]) / 2, 1e-7);
 }
 
+/* Of two values of one name a step has the mean of both, as the epoch has. */
+static void steps_have_all_values_of_a_name(void **state) {
+  (void)state;
+  mix_layer *layer = noted_layer();
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(5));
+  mix_model *model = mix_model_new(x, mix_call(layer, x));
+  ((noted *)mix_layer_data(layer))->twice = true;
+  mix_model_set_weights(model, mix_list_of(mix_fill(MIX_SHAPE(5, 4), 0, F32), zeros_of(4)));
+  mix_model_compile(model, .optimizer = mix_sgd(.learning_rate = 0.5));
+  steps_seen seen = {.count = 0};
+  mix_model_fit(model, data(), NULL, .batch_size = 4, .no_shuffle = true, .on_step = see_size,
+                .context = &seen, .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_int_equal(seen.count, 2);
+  for (int i = 0; i < 2; i++) assert_near(seen.size[i], 7.0 / 17, 1e-7); /* 4 x 4 zeros and one 7 */
+}
+
 /* A fit that goes on in the middle of an epoch has the means of the whole epoch. */
 static void see_nothing(void *context, const mix_step_record *record) { (void)context, (void)record; }
 static void stop(void *context, const mix_step_record *record) {
@@ -326,6 +343,7 @@ int main(void) {
       TEST(a_name_that_is_taken_is_refused),
       TEST(bad_losses_and_metrics_are_refused),
       TEST(steps_have_their_own_values),
+      TEST(steps_have_all_values_of_a_name),
       TEST(a_resumed_epoch_keeps_the_mean),
       TEST(a_loss_of_all_outputs),
       TEST(a_loss_of_all_outputs_stands_alone),

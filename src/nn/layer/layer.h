@@ -115,6 +115,8 @@ typedef struct mix_added_metric {
 } mix_added_metric;
 /* Those of the layer, then those of its inner layers, in a new list. */
 mix_list *mix_layer_added_metrics(mix_layer *layer);
+/* Is it what a call of the layer or of an inner layer added to the losses? Else it is a weight's penalty. */
+bool mix_layer_added_loss(const mix_layer *layer, const mix_tensor *loss);
 /* Forgets what calls of the layer and its inner layers added. */
 void mix_layer_clear_added(mix_layer *layer);
 

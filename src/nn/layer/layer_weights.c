@@ -275,6 +275,13 @@ static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
     append_losses(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
 }
 
+bool mix_layer_added_loss(const mix_layer *layer, const mix_tensor *loss) {
+  if (has(layer->losses, loss)) return true;
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (mix_layer_added_loss(mix_list_items(layer->layers)[i], loss)) return true;
+  return false;
+}
+
 mix_list *mix_layer_losses(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_losses", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
