@@ -44,6 +44,14 @@ static mix_list *arrays_of(mix_model *model, const mix_on_batch_options *o, cons
   return arrays;
 }
 
+/* What all ranks must give alike. */
+static uint32_t digest_of(const mix_model *model, mix_list *arrays, const mix_on_batch_options *o,
+                          const batch_call *call) {
+  mix_tensor *weights = call->trains ? model->state->class_weights : NULL;
+  const uint32_t others = weights ? mix_rank_data_digest(mix_list_of(weights), MIX_SHARED, true) : 0;
+  return mix_rank_data_digest(arrays, o->rows, true) ^ others * 16777619u ^ (uint32_t)o->keep_metrics;
+}
+
 static mix_logs *on_batch(mix_model *model, const mix_on_batch_options *given, const batch_call *call) {
   if (!mix_model_compiled(model, call->name)) return NULL;
   MIX_OPTIONS(mix_on_batch_options, o, given, call->name);
@@ -54,7 +62,7 @@ static mix_logs *on_batch(mix_model *model, const mix_on_batch_options *given, c
     mix_function *step = arrays ? step_of(model, &o, call) : NULL;
     mix_list *own = step ? mix_rank_data_share(arrays, o.rows) : NULL;
     if (own && (o.keep_metrics || mix_model_reset_metrics(model) == MIX_OK) &&
-        mix_model_tell_ranks(model, mix_rank_data_digest(arrays, o.rows, true), own) &&
+        mix_model_tell_ranks(model, digest_of(model, arrays, &o, call), own) &&
         mix_function_call(step, own) && mix_model_ranks_agree(model, call->name))
       logs = mix_retain(mix_model_current_logs(model));
   }

@@ -54,8 +54,8 @@ bool mix_model_ranks_agree(mix_model *model, const char *call) {
   }
   if (!alike)
     mix_fail_value(
-        "%s: the ranks were given different data, or different .rows; give all ranks the same data, or "
-        "give all of them .rows = MIX_LOCAL if each has rows of its own",
+        "%s: the ranks were given different data, different .rows or other options; give all ranks the same, "
+        "or give all of them .rows = MIX_LOCAL if each has rows of its own",
         call);
   else if (empty)
     mix_fail_value("%s: no rank has rows in this batch; give one of them at least one row", call);

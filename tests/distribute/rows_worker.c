@@ -228,6 +228,21 @@ static int unlike_steps(mix_model *model) {
   return 0;
 }
 
+/* Options of single batches that decide what the step computes. */
+static int unlike_options(mix_model *model, examples same) {
+  mix_on_batch_options batch = {.size = sizeof batch, .x = same.x, .y = same.y};
+  for (; batch.class_weight_count < CLASSES; batch.class_weight_count++)
+    batch.class_labels[batch.class_weight_count] = batch.class_weight_count,
+    batch.class_weights[batch.class_weight_count] = class_weights[batch.class_weight_count];
+  CHECK(mix_model_train_on_batch_with(model, &batch));
+  batch.class_weights[0] += rank == 1;
+  if (refused(!mix_model_train_on_batch_with(model, &batch), MIX_VALUE_ERROR, "other options")) return 1;
+  batch.class_weight_count = rank == 1 ? 0 : CLASSES;
+  if (refused(!mix_model_train_on_batch_with(model, &batch), MIX_VALUE_ERROR, "other options")) return 1;
+  batch.class_weight_count = 0, batch.keep_metrics = rank == 1;
+  return refused(!mix_model_test_on_batch_with(model, &batch), MIX_VALUE_ERROR, "other options");
+}
+
 /* A batch of which nobody has rows. */
 static int no_rows(mix_model *model) {
   const examples none = table(0, 0);
@@ -283,7 +298,8 @@ static int mismatch(const char *folder) {
   fit.rows = MIX_LOCAL, fit.x = test.x, fit.y = NULL;
   fit.callbacks = mix_list_of(mix_backup_and_restore("unused"));
   if (refused(!mix_model_fit_with(model, &fit), MIX_UNSUPPORTED, "BackupAndRestore with .rows")) return 1;
-  if (unlike_steps(model) || no_rows(model) || fewer_rows(model, folder)) return 1;
+  if (unlike_steps(model) || unlike_options(model, same) || no_rows(model) || fewer_rows(model, folder))
+    return 1;
   CHECK(mix_model_train_on_batch(model, same.x, same.y)); /* and all of them go on */
   return 0;
 }
