@@ -35,8 +35,9 @@ MIX_API mix_decode_state *mix_decode_state_with(mix_model *model, const mix_deco
 /* Feeds the next tokens of all sequences, integers (batch, count), and returns the logits of the token that
  * follows each, (batch, count, vocabulary) in the dtype of the model's output. A last softmax that the model
  * has is left out. One call with a count is compiled once, and used at all positions. ValueError, and no
- * change, if the window does not hold them. A token that the model does not have is its layers' error; a
- * device with a queue reports that where the logits are read, and the state is to be rewound. */
+ * change, if the window does not hold them; RuntimeError while a function is captured, whose plan would stay
+ * at one position. A token that the model does not have is its layers' error; a device with a queue reports
+ * that where the logits are read, and the state is to be rewound. */
 MIX_API mix_tensor *mix_decode(mix_decode_state *state, mix_tensor *tokens);
 /* How many tokens were fed; -1 if that is no state. */
 MIX_API int64_t mix_decode_position(const mix_decode_state *state);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_modes.h"
+#include "graph/capture.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -215,6 +216,10 @@ static mix_tensor *integers(const mix_decode_state *state, mix_tensor *given, in
 }
 
 static mix_tensor *decode(mix_decode_state *state, mix_tensor *given) {
+  if (mix_capture_current())
+    return mix_fail_runtime("decode: a function is being captured, whose plan would stay at position %lld; "
+                            "call it outside, or in a function with .run_eagerly",
+                            (long long)state->position);
   mix_tensor *tokens = integers(state, given, 2, "decode", "tokens");
   if (!tokens) return NULL;
   const int64_t count = mix_tensor_shape(tokens).dims[1], window = state->decoding.window;

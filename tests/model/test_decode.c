@@ -342,6 +342,30 @@ static void models_that_are_refused(void **state) {
   mix_error_clear();
 }
 
+/* A plan would feed all its tokens at the position of the capture. */
+static mix_list *feeds(void *context, mix_list *arguments) {
+  mix_tensor *logits = mix_decode(context, mix_list_get(arguments, 0));
+  return logits ? mix_list_of(logits) : NULL;
+}
+
+static void only_eager_functions_decode(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_model *model = transformer("float64", WINDOW);
+  mix_tensor *tokens = some_tokens(2, 3);
+  mix_decode_state *decode = mix_decode_state_new(model, .batch = 2);
+  assert_null(mix_function_call(mix_function_new(feeds, decode), mix_list_of(columns_of(tokens, 0, 1))));
+  expect_error(MIX_RUNTIME_ERROR, "decode: a function is being captured");
+  assert_int_equal(mix_decode_position(decode), 0);
+  mix_function *eager = mix_function_new(feeds, decode, .run_eagerly = true);
+  mix_tensor *logits = NULL;
+  for (int i = 0; i < 3; i++)
+    logits = mix_list_get(mix_function_call(eager, mix_list_of(columns_of(tokens, i, 1))), 0);
+  assert_int_equal(mix_decode_position(decode), 3);
+  assert_all_near(log_probabilities(logits),
+                  mix_slice(whole(model, tokens), MIX_SHAPE(0, 2, 0), MIX_SHAPE(2, 1, VOCABULARY)), 1e-10);
+}
+
 static void bad_calls(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -388,11 +412,17 @@ static void bad_calls(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(logits_of_the_whole_window),     TEST(attention_within_its_bound),
-      TEST(going_back_and_changing_places), TEST(threads_and_weights),
-      TEST(one_plan_for_all_positions),     TEST(masks_and_shared_layers),
-      TEST(positions_as_an_input),          TEST(models_of_files),
-      TEST(models_that_are_refused),        TEST(bad_calls),
+      TEST(logits_of_the_whole_window),
+      TEST(attention_within_its_bound),
+      TEST(going_back_and_changing_places),
+      TEST(threads_and_weights),
+      TEST(one_plan_for_all_positions),
+      TEST(masks_and_shared_layers),
+      TEST(positions_as_an_input),
+      TEST(models_of_files),
+      TEST(models_that_are_refused),
+      TEST(only_eager_functions_decode),
+      TEST(bad_calls),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
