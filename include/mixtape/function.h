@@ -44,7 +44,8 @@ typedef struct mix_function_options {
   int64_t max_batch;
   /* true: nothing is captured. Each call runs the body on the arguments themselves, operation by operation,
    * so that a debugger stops in it and it may read and print values. The bits are those of a captured
-   * function without jit_compile; there is no plan to report or dump. ValueError beside .batch. */
+   * function without jit_compile and graph rewrite; there is no plan to report or dump. ValueError beside
+   * .batch. */
   bool run_eagerly;
 } mix_function_options;
 /* Creates a function. Capture happens at the first call with each signature of arguments. `context` must

@@ -205,7 +205,7 @@ typedef struct mix_compile_options {
   mix_tensor *(*outputs_loss)(void *context, mix_list *y_true, mix_list *y_pred);
   void *outputs_loss_context; /* borrowed */
   /* Keras's: the steps of fit, evaluate, predict and single batches run operation by operation, for debuggers
-   * and prints (mix_function_options). The same bits, slower. */
+   * and prints (mix_function_options). The same bits, slower; but the graph rewrite has no graphs then. */
   bool run_eagerly;
 } mix_compile_options;
 /* Sets loss, optimizer and metrics. Under a policy named mixed_float16 (experimental: one with a loss

@@ -336,18 +336,12 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(added_in_each_generation),
-      TEST(no_labels_are_needed_where_nothing_reads_them),
-      TEST(labels_may_be_left_out_everywhere),
-      TEST(values_of_one_name_share_a_mean),
-      TEST(a_name_that_is_taken_is_refused),
-      TEST(bad_losses_and_metrics_are_refused),
-      TEST(steps_have_their_own_values),
-      TEST(steps_have_all_values_of_a_name),
-      TEST(a_resumed_epoch_keeps_the_mean),
-      TEST(a_loss_of_all_outputs),
-      TEST(a_loss_of_all_outputs_stands_alone),
-      TEST(memory_runs_out),
+      TEST(added_in_each_generation),           TEST(no_labels_are_needed_where_nothing_reads_them),
+      TEST(labels_may_be_left_out_everywhere),  TEST(values_of_one_name_share_a_mean),
+      TEST(a_name_that_is_taken_is_refused),    TEST(bad_losses_and_metrics_are_refused),
+      TEST(steps_have_their_own_values),        TEST(steps_have_all_values_of_a_name),
+      TEST(a_resumed_epoch_keeps_the_mean),     TEST(a_loss_of_all_outputs),
+      TEST(a_loss_of_all_outputs_stands_alone), TEST(memory_runs_out),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

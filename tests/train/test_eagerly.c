@@ -150,6 +150,21 @@ static void fit_has_the_same_bits(void **state) {
     }
 }
 
+/* The rewrite is one of graphs: eager steps have the bits of captured ones without it. */
+static void the_graph_rewrite_has_no_part_in_it(void **state) {
+  (void)state;
+  const run plain = train(dense_model, "float32", false);
+  mix_set_graph_rewrite("bfloat16");
+  const run rewritten = train(dense_model, "float32", false), eager = train(dense_model, "float32", true);
+  mix_set_graph_rewrite(NULL);
+  assert_int_equal(plain.size, eager.size);
+  assert_memory_equal(plain.bits, eager.bits, eager.size);
+  assert_memory_not_equal(plain.bits, rewritten.bits, plain.size);
+  free(plain.bits);
+  free(rewritten.bits);
+  free(eager.bits);
+}
+
 static mix_list *reading_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   (void)layer;
@@ -196,6 +211,7 @@ int main(void) {
       TEST(inside_a_capture_it_is_traced),
       TEST(errors_leave_the_function_usable),
       TEST(fit_has_the_same_bits),
+      TEST(the_graph_rewrite_has_no_part_in_it),
       TEST(a_layer_may_read_its_input),
       TEST(single_batches_run_eagerly_too),
   };
