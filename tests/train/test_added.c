@@ -334,14 +334,40 @@ static void memory_runs_out(void **state) {
   }
 }
 
+/* Each allocation of a call fails once, also that of the list for its losses; then it calls as before. */
+static void a_call_without_memory_can_be_repeated(void **state) {
+  (void)state;
+  mix_layer *layer = noted_layer();
+  mix_tensor *x = data();
+  assert_non_null(mix_call(layer, x));
+  bool done = false;
+  for (int64_t n = 0; !done; n++)
+    MIX_SCOPE {
+      mix_inject_allocation_failure(n);
+      done = mix_call(layer, x) != NULL;
+      mix_inject_allocation_failure(-1);
+      assert_int_equal(mix_error_take(NULL, 0), done ? MIX_OK : MIX_MEMORY_ERROR);
+      assert_non_null(mix_call(layer, x));
+      assert_int_equal(mix_list_count(mix_layer_losses(layer)), 1);
+      assert_no_error();
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(added_in_each_generation),           TEST(no_labels_are_needed_where_nothing_reads_them),
-      TEST(labels_may_be_left_out_everywhere),  TEST(values_of_one_name_share_a_mean),
-      TEST(a_name_that_is_taken_is_refused),    TEST(bad_losses_and_metrics_are_refused),
-      TEST(steps_have_their_own_values),        TEST(steps_have_all_values_of_a_name),
-      TEST(a_resumed_epoch_keeps_the_mean),     TEST(a_loss_of_all_outputs),
-      TEST(a_loss_of_all_outputs_stands_alone), TEST(memory_runs_out),
+      TEST(added_in_each_generation),
+      TEST(no_labels_are_needed_where_nothing_reads_them),
+      TEST(labels_may_be_left_out_everywhere),
+      TEST(values_of_one_name_share_a_mean),
+      TEST(a_name_that_is_taken_is_refused),
+      TEST(bad_losses_and_metrics_are_refused),
+      TEST(steps_have_their_own_values),
+      TEST(steps_have_all_values_of_a_name),
+      TEST(a_resumed_epoch_keeps_the_mean),
+      TEST(a_loss_of_all_outputs),
+      TEST(a_loss_of_all_outputs_stands_alone),
+      TEST(memory_runs_out),
+      TEST(a_call_without_memory_can_be_repeated),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -41,9 +41,10 @@ mix_list *mix_layer_added_metrics(mix_layer *layer) {
 }
 
 void mix_layer_clear_added(mix_layer *layer) {
-  if (mix_list_count(layer->losses)) {
+  mix_list *none = mix_list_count(layer->losses) ? mix_list_new(0, NULL) : NULL;
+  if (none) { /* else they stay, so that the layer has a list after an error too */
     mix_release(layer->losses);
-    layer->losses = mix_retain(mix_list_new(0, NULL));
+    layer->losses = mix_retain(none);
   }
   mix_release(layer->metrics);
   layer->metrics = NULL;
