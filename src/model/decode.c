@@ -13,16 +13,17 @@ struct mix_decode_state {
   mix_model *model; /* retained */
   mix_decoding decoding;
   int64_t position;
-  int tokens, positions;        /* the inputs that take them; positions -1: none does */
-  mix_function *step, *reorder; /* retained */
-  uint64_t epoch;               /* the model's, when the step was captured last */
-  mix_shape result;             /* of one position: (batch, 1, vocabulary) */
+  int tokens, positions;                 /* the inputs that take them; positions -1: none does */
+  mix_function *step, *reorder, *forget; /* retained */
+  uint64_t epoch;                        /* the model's, when the step was captured last */
+  mix_shape result;                      /* of one position: (batch, 1, vocabulary) */
 };
 
 static void state_finalize(void *object) {
   mix_decode_state *state = object;
   mix_release(state->step);
   mix_release(state->reorder);
+  mix_release(state->forget);
   mix_decoding_clear(&state->decoding);
   mix_release(state->model);
 }
@@ -89,6 +90,25 @@ static mix_list *reorder_body(void *context, mix_list *arguments) {
         !reorder_rows(d, d->caches[i].mask, parents))
       return NULL;
   return mix_list_of(parents);
+}
+
+/* Argument: the position from which on all values become 0. A step multiplies those that it must not see by
+ * 0, which NaN and infinity would survive. */
+static mix_list *forget_body(void *context, mix_list *arguments) {
+  const mix_decoding *d = &((mix_decode_state *)context)->decoding;
+  mix_tensor *position = mix_list_get(arguments, 0);
+  mix_tensor *kept = mix_reshape(mix_less(mix_range(0, (double)d->window, 1, MIX_INT32), position),
+                                 MIX_SHAPE(1, d->window, 1));
+  for (int i = 0; i < d->cache_count; i++) {
+    const mix_attention_cache *cache = &d->caches[i];
+    mix_tensor *values = mix_reshape(mix_variable_true_value(cache->values),
+                                     MIX_SHAPE(MIX_UNKNOWN, d->window, cache->value.dims[3]));
+    values = values ? mix_select(kept, values, mix_scalar_like(values, 0)) : NULL;
+    if (!values ||
+        mix_variable_assign(cache->values, mix_reshape(values, mix_variable_shape(cache->values))) != MIX_OK)
+      return NULL;
+  }
+  return mix_list_of(position);
 }
 
 static mix_function *function_of(mix_decode_state *state, mix_function_body body, const char *name) {
@@ -174,6 +194,7 @@ static bool build(mix_decode_state *state, const mix_decode_options *o) {
     return false;
   state->step = function_of(state, step_body, "decode_step");
   state->reorder = function_of(state, reorder_body, "decode_reorder");
+  state->forget = function_of(state, forget_body, "decode_forget");
   state->epoch = state->model->predictor_epoch;
   return !mix_failed();
 }
@@ -215,6 +236,11 @@ static mix_tensor *integers(const mix_decode_state *state, mix_tensor *given, in
   return mix_cast(given, MIX_INT32);
 }
 
+static mix_tensor *place(int64_t position) {
+  const int32_t number = (int32_t)position;
+  return mix_tensor_from(&number, MIX_INT32, (mix_shape){.rank = 0});
+}
+
 static mix_tensor *decode(mix_decode_state *state, mix_tensor *given) {
   if (mix_capture_current())
     return mix_fail_runtime("decode: a function is being captured, whose plan would stay at position %lld; "
@@ -230,9 +256,7 @@ static mix_tensor *decode(mix_decode_state *state, mix_tensor *given) {
         (long long)count, (long long)state->position, (long long)window);
   if (state->epoch != state->model->predictor_epoch) mix_function_clear(state->step);
   state->epoch = state->model->predictor_epoch;
-  const int32_t first = (int32_t)state->position;
-  mix_list *results = mix_function_call(
-      state->step, mix_list_of(tokens, mix_tensor_from(&first, MIX_INT32, (mix_shape){.rank = 0})));
+  mix_list *results = mix_function_call(state->step, mix_list_of(tokens, place(state->position)));
   if (!results) return NULL;
   state->position += count;
   return mix_list_get(results, 0);
@@ -253,13 +277,17 @@ int64_t mix_decode_position(const mix_decode_state *state) {
 }
 
 mix_status mix_decode_rewind(mix_decode_state *state, int64_t position) {
+  MIX_OWN_FLOAT_MODES;
   if (!state_given(state, "decode_rewind")) return mix_error();
   if (position < 0 || position > state->position)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "decode_rewind: position %lld; expected 0 to %lld, where the state is",
                            (long long)position, (long long)state->position);
-  state->position = position;
-  return MIX_OK;
+  MIX_SCOPE {
+    if (position == state->position || mix_function_call(state->forget, mix_list_of(place(position))))
+      state->position = position;
+  }
+  return mix_error();
 }
 
 mix_status mix_decode_reorder(mix_decode_state *state, mix_tensor *given) {

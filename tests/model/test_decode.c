@@ -342,6 +342,29 @@ static void models_that_are_refused(void **state) {
   mix_error_clear();
 }
 
+/* A sum over the cache multiplies what was fed before a rewind by 0, which NaN and infinity survive. */
+static void nothing_is_left_of_what_was_rewound(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_model *model = transformer("float64", WINDOW);
+  mix_tensor *tokens = some_tokens(2, 6);
+  mix_decode_state *decode = mix_decode_state_new(model, .batch = 2);
+  mix_tensor *expected = decoded(decode, tokens);
+  mix_evaluate(1, &expected);
+  for (int64_t kept = 0; kept < 3; kept += 2) {
+    mix_decode_rewind(decode, kept);
+    mix_list *weights = mix_model_get_weights(model);
+    mix_variable *table = mix_list_get(mix_model_weights(model), 0);
+    mix_variable_assign(table, mix_fill(mix_variable_shape(table), NAN, MIX_FLOAT64));
+    mix_tensor *bad = mix_decode(decode, columns_of(tokens, kept, 3));
+    assert_true(isnan(at(mix_slice(bad, MIX_SHAPE(0, 0, 0), MIX_SHAPE(1, 1, 1)), 0)));
+    mix_model_set_weights(model, weights);
+    assert_int_equal(mix_decode_rewind(decode, kept), MIX_OK);
+    mix_tensor *again = mix_decode(decode, columns_of(tokens, kept, 3));
+    assert_all_near(again, mix_slice(expected, MIX_SHAPE(0, kept, 0), MIX_SHAPE(2, 3, VOCABULARY)), 1e-10);
+  }
+}
+
 /* A plan would feed all its tokens at the position of the capture. */
 static mix_list *feeds(void *context, mix_list *arguments) {
   mix_tensor *logits = mix_decode(context, mix_list_get(arguments, 0));
@@ -412,17 +435,12 @@ static void bad_calls(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(logits_of_the_whole_window),
-      TEST(attention_within_its_bound),
-      TEST(going_back_and_changing_places),
-      TEST(threads_and_weights),
-      TEST(one_plan_for_all_positions),
-      TEST(masks_and_shared_layers),
-      TEST(positions_as_an_input),
-      TEST(models_of_files),
-      TEST(models_that_are_refused),
-      TEST(only_eager_functions_decode),
-      TEST(bad_calls),
+      TEST(logits_of_the_whole_window),     TEST(attention_within_its_bound),
+      TEST(going_back_and_changing_places), TEST(threads_and_weights),
+      TEST(one_plan_for_all_positions),     TEST(masks_and_shared_layers),
+      TEST(positions_as_an_input),          TEST(models_of_files),
+      TEST(models_that_are_refused),        TEST(nothing_is_left_of_what_was_rewound),
+      TEST(only_eager_functions_decode),    TEST(bad_calls),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
