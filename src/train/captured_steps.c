@@ -124,15 +124,16 @@ static bool update_from_rows(mix_metric *metric, const mix_metric_update_options
          mix_metric_update_with(metric, update) == MIX_OK;
 }
 
-/* A metric's result for this batch alone, for step logs: reset, update, result, then the state is restored.
+/* A metric's result for this batch alone, for step logs: reset, updates, result, then the state is restored.
  * The regular update computes the same values, which the pass "cse" merges. Of several ranks the state of the
  * batch is the sum of theirs, which is added to the state before it: there is no other update. */
-static mix_tensor *batch_result(mix_metric *metric, const mix_metric_update_options *update) {
+static mix_tensor *batch_result(mix_metric *metric, int updates, const mix_metric_update_options *update) {
   const int count = metric->state_count, summed = mix_is_distributed() ? count : 0;
   mix_tensor **values = mix_calloc(2 * (size_t)count + 2, sizeof *values), *result = NULL,
              **sums = values ? values + count : NULL;
   for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
-  bool good = values && mix_metric_reset(metric) == MIX_OK && update_from_rows(metric, update);
+  bool good = values && mix_metric_reset(metric) == MIX_OK;
+  for (int i = 0; good && i < updates; i++) good = update_from_rows(metric, &update[i]);
   for (int i = 0; good && i < summed; i++) sums[i] = mix_variable_true_value(metric->state[i].variable);
   good = good && mix_all_reduce_together(summed, sums);
   for (int i = 0; good && i < summed; i++) good = !mix_variable_assign(metric->state[i].variable, sums[i]);
@@ -166,45 +167,40 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
                                      .sample_weight = weight};
 }
 
-/* All values of that name in this call. A rank without rows has none: means of no rows would be NaN. */
-static mix_tensor *added_values(mix_list *added, const char *name, mix_dtype dtype, bool rows) {
-  const int count = mix_list_count(added);
-  mix_tensor **values = mix_calloc((size_t)count + 1, sizeof *values), *all = NULL;
-  int found = 0;
-  for (int i = 0; values && i < count; i++) {
+/* A new array with an update for each value of that name in this call. */
+static mix_metric_update_options *added_updates(mix_list *added, const char *name, mix_dtype dtype,
+                                                int *count) {
+  const int all = mix_list_count(added);
+  mix_metric_update_options *updates = mix_calloc((size_t)all + 1, sizeof *updates);
+  *count = 0;
+  for (int i = 0; updates && i < all; i++) {
     const mix_added_metric *value = mix_list_get(added, i);
-    if (!strcmp(value->name, name)) values[found++] = mix_cast(value->value, dtype);
+    if (strcmp(value->name, name)) continue;
+    updates[(*count)++] =
+        (mix_metric_update_options){.size = sizeof *updates, .values = mix_cast(value->value, dtype)};
   }
-  if (found && !rows) all = mix_fill(MIX_SHAPE(0), 0, dtype);
-  if (found == 1 && rows) all = values[0];
-  for (int i = 0; found > 1 && rows && i < found; i++)
-    values[i] = mix_reshape(values[i], MIX_SHAPE(MIX_UNKNOWN));
-  if (found > 1 && rows) all = mix_concat(found, values, 0);
-  mix_free(values);
-  return all;
+  return updates;
 }
 
-/* The means of what the layers added in this call. One that none of them added to keeps its value. */
+/* The means of what the layers added in this call. One that none of them added to keeps its value. A rank
+ * without rows has no values: means of no rows would be NaN. */
 static bool update_added(mix_model *model, mix_list *arguments, mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_list *added = mix_layer_added_metrics(model->layer);
-  const bool ranks = mix_is_distributed();
+  const bool ranks = mix_is_distributed(), empty = ranks && !row_count(arguments);
   for (int i = 0; i < mix_list_count(added); i++)
     if (!mix_model_added_metric(model, ((const mix_added_metric *)mix_list_get(added, i))->name))
       return false;
   for (int m = 0; m < state->metric_count && !mix_failed(); m++) {
     mix_metric *metric = state->metrics[m].metric;
-    const char *name = state->metrics[m].name;
+    mix_tensor *own = NULL;
     if (!state->metrics[m].added) continue;
-    mix_metric_update_options update = {.size = sizeof update};
-    update.values = added_values(added, name, mix_metric_dtype(metric), !ranks || row_count(arguments));
-    mix_tensor *own = update.values && (results || ranks) ? batch_result(metric, &update) : NULL;
-    for (int i = 0; !ranks && i < mix_list_count(added); i++) {
-      const mix_added_metric *value = mix_list_get(added, i);
-      if (strcmp(value->name, name)) continue;
-      update.values = mix_cast(value->value, mix_metric_dtype(metric));
-      mix_metric_update_with(metric, &update);
-    }
+    int count;
+    mix_metric_update_options *updates =
+        added_updates(added, state->metrics[m].name, mix_metric_dtype(metric), &count);
+    if (count && (results || ranks)) own = batch_result(metric, empty ? 0 : count, updates);
+    for (int i = 0; !ranks && i < count; i++) mix_metric_update_with(metric, &updates[i]);
+    mix_free(updates);
     if (results) mix_list_append(results, own ? own : mix_metric_result_tensor(metric));
   }
   return !mix_failed();
@@ -234,7 +230,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     if (mix_failed() ||
         mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK)
       break;
-    mix_tensor *result = results || mix_is_distributed() ? batch_result(metric, &update) : NULL;
+    mix_tensor *result = results || mix_is_distributed() ? batch_result(metric, 1, &update) : NULL;
     if (results) mix_list_append(results, result);
     if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
   }
