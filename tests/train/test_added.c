@@ -154,6 +154,31 @@ static void values_of_one_name_share_a_mean(void **state) {
   assert_near(size, 7.0 / 33, 1e-7);
 }
 
+/* As in Keras, whose losses are of each layer once: here one that two models inside the model share. */
+static void a_shared_layer_adds_once_for_each_call(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = noted_layer();
+    mix_tensor *x[3];
+    mix_layer *models[2];
+    for (int i = 0; i < 3; i++) x[i] = mix_input(.shape = MIX_SHAPE(4));
+    for (int i = 0; i < 2; i++) models[i] = mix_model_layer(mix_model_new(x[i], mix_call(layer, x[i])));
+    mix_model *model = mix_model_new(x[2], mix_call(models[1], mix_call(models[0], x[2])));
+    ((noted *)mix_layer_data(layer))->twice = true;
+    mix_model_set_weights(model,
+                          mix_list_of(mix_fill(MIX_SHAPE(4, 4), 0, F32), mix_fill(MIX_SHAPE(4), 1, F32)));
+    mix_model_compile(model, .optimizer = mix_sgd(.learning_rate = 0.5));
+    mix_tensor *four = mix_fill(MIX_SHAPE(1, 4), 0, F32);
+    const mix_logs *logs = mix_model_test_on_batch(model, four, NULL);
+    assert_no_error();
+    assert_near(mix_logs_get(logs, "loss"), 2 * 0.3 * tanh(1) * tanh(1), 1e-6);
+    /* keras3 counts rows, tf_keras elements. */
+    assert_near(mix_logs_get(logs, "size"), g ? (2 * tanh(1) + 14) / 4 : (8 * tanh(1) + 14) / 10, 1e-6);
+  }
+}
+
 static mix_tensor *own_metric(void *context, mix_tensor *y, mix_tensor *p) {
   return (void)context, (void)y, mix_reduce_mean(p, MIX_AXES(-1), false);
 }
@@ -209,18 +234,23 @@ static void steps_have_their_own_values(void **state) {
 /* Of two values of one name a step has the mean of both, as the epoch has. */
 static void steps_have_all_values_of_a_name(void **state) {
   (void)state;
-  mix_layer *layer = noted_layer();
-  mix_tensor *x = mix_input(.shape = MIX_SHAPE(5));
-  mix_model *model = mix_model_new(x, mix_call(layer, x));
-  ((noted *)mix_layer_data(layer))->twice = true;
-  mix_model_set_weights(model, mix_list_of(mix_fill(MIX_SHAPE(5, 4), 0, F32), zeros_of(4)));
-  mix_model_compile(model, .optimizer = mix_sgd(.learning_rate = 0.5));
-  steps_seen seen = {.count = 0};
-  mix_model_fit(model, data(), NULL, .batch_size = 4, .no_shuffle = true, .on_step = see_size,
-                .context = &seen, .verbose = MIX_SILENT);
-  assert_no_error();
-  assert_int_equal(seen.count, 2);
-  for (int i = 0; i < 2; i++) assert_near(seen.size[i], 7.0 / 17, 1e-7); /* 4 x 4 zeros and one 7 */
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = noted_layer();
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(5));
+    mix_model *model = mix_model_new(x, mix_call(layer, x));
+    ((noted *)mix_layer_data(layer))->twice = true;
+    mix_model_set_weights(model, mix_list_of(mix_fill(MIX_SHAPE(5, 4), 0, F32), zeros_of(4)));
+    mix_model_compile(model, .optimizer = mix_sgd(.learning_rate = 0.5));
+    steps_seen seen = {.count = 0};
+    mix_model_fit(model, data(), NULL, .batch_size = 4, .no_shuffle = true, .on_step = see_size,
+                  .context = &seen, .verbose = MIX_SILENT);
+    assert_no_error();
+    assert_int_equal(seen.count, 2);
+    /* One 7 beside 4 rows of zeros, which keras3 counts, or their 16 elements. */
+    for (int i = 0; i < 2; i++) assert_near(seen.size[i], g ? 7.0 / 5 : 7.0 / 17, 1e-6);
+  }
 }
 
 /* A fit that goes on in the middle of an epoch has the means of the whole epoch. */
@@ -359,6 +389,7 @@ int main(void) {
       TEST(no_labels_are_needed_where_nothing_reads_them),
       TEST(labels_may_be_left_out_everywhere),
       TEST(values_of_one_name_share_a_mean),
+      TEST(a_shared_layer_adds_once_for_each_call),
       TEST(a_name_that_is_taken_is_refused),
       TEST(bad_losses_and_metrics_are_refused),
       TEST(steps_have_their_own_values),

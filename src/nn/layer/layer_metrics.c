@@ -28,15 +28,23 @@ mix_status mix_layer_add_metric(mix_layer *layer, mix_tensor *value, const char 
   return mix_error();
 }
 
-static void append(mix_layer *layer, mix_list *all) {
+static bool has(mix_list *list, const void *item) {
+  for (int i = 0; i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i] == item) return true;
+  return false;
+}
+
+/* A layer inside several others has its values once. */
+static void append(mix_layer *layer, mix_list *seen, mix_list *all) {
+  if (has(seen, layer) || mix_list_append(seen, layer) != MIX_OK) return;
   for (int i = 0; layer->metrics && i < mix_list_count(layer->metrics); i++)
     mix_list_append(all, mix_list_items(layer->metrics)[i]);
-  for (int i = 0; i < mix_list_count(layer->layers); i++) append(mix_list_items(layer->layers)[i], all);
+  for (int i = 0; i < mix_list_count(layer->layers); i++) append(mix_list_items(layer->layers)[i], seen, all);
 }
 
 mix_list *mix_layer_added_metrics(mix_layer *layer) {
   mix_list *all = mix_list_new(0, NULL);
-  if (all) append(layer, all);
+  if (all) append(layer, mix_list_new(0, NULL), all);
   return mix_failed() ? NULL : all;
 }
 

@@ -260,8 +260,9 @@ static bool is_inner(const mix_layer *layer, const mix_variable *variable) {
   return false;
 }
 
-/* keras3: weights that are not trained have no penalties. */
-static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
+/* keras3: weights that are not trained have no penalties. A layer inside several others is `seen` once. */
+static void append_losses(mix_layer *layer, bool frozen, mix_list *seen, mix_list *result) {
+  if (has(seen, layer) || mix_list_append(seen, layer) != MIX_OK) return;
   const bool spared = layer->semantics->frozen_weights_unregularized;
   for (int i = 0; i < mix_list_count(layer->losses); i++)
     mix_list_append(result, mix_list_items(layer->losses)[i]);
@@ -272,7 +273,7 @@ static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
     mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
   }
   for (int i = 0; i < mix_list_count(layer->layers); i++)
-    append_losses(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
+    append_losses(mix_list_items(layer->layers)[i], frozen || !layer->trainable, seen, result);
 }
 
 bool mix_layer_added_loss(const mix_layer *layer, const mix_tensor *loss) {
@@ -287,7 +288,7 @@ mix_list *mix_layer_losses(mix_layer *layer) {
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
-  append_losses(layer, false, result);
+  append_losses(layer, false, mix_list_new(0, NULL), result);
   mix_cast_dtype_set(former);
   return mix_failed() ? NULL : result;
 }
