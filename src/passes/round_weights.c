@@ -16,6 +16,16 @@ static bool is_cast_weight(const mix_ir *ir, int value) {
          ir->nodes[mix_ir_producer(ir, node->inputs[0])].source == MIX_IR_VARIABLE;
 }
 
+/* Is a copy of the weight smaller than the rounded batch? Where products are upcast, that would live for this
+ * product alone, beside its float32 form, which the product of the weight's gradient reads. */
+static bool is_worth_copy(const mix_ir *ir, const mix_product *product, int64_t weight, int other) {
+  const mix_backend *backend = ir->context->backend;
+  const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, other)];
+  return !node->source && node->op->opcode == MIX_OPCODE_CAST &&
+         mix_shape_size(ir->values[other].shape) / 2 >= weight && backend->prefers_upcast &&
+         backend->prefers_upcast(ir->context, product);
+}
+
 /* The operand that is the weight's cast, where the product may read the weight; -1: it may not. `upcasts`: is
  * the other one upcast? */
 static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast, bool *upcasts) {
@@ -31,6 +41,7 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast, b
   *upcasts = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
   if (*upcasts) return operand;
   const bool may = backend->rounds_operand && !is_cast_weight(ir, node->inputs[!operand]) &&
+                   !is_worth_copy(ir, &product, weight, node->inputs[!operand]) &&
                    backend->rounds_operand(ir->context, &product, operand);
   return may ? operand : -1;
 }

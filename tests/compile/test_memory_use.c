@@ -119,8 +119,45 @@ static void inference_keeps_copies_by_default(void **state) {
     }
 }
 
+/* A step of a layer of few units on a rounded batch x and the result's gradient dy. */
+static mix_list *layer_step(void *context, mix_list *arguments) {
+  const layer *l = context;
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), l->dtype),
+             *dy = mix_cast(mix_list_get(arguments, 1), l->dtype),
+             *w = mix_cast(mix_variable_value(l->weight), l->dtype);
+  mix_tensor *y = mix_matmul(x, w, false, false),
+             *gradient = mix_cast(mix_matmul(x, dy, true, false), MIX_FLOAT32);
+  mix_variable_assign(l->weight, mix_subtract(mix_variable_value(l->weight), gradient));
+  return mix_list_of(mix_relu(y));
+}
+
+static size_t plan_bytes(const char *memory, layer *l, mix_list *arguments) {
+  mix_plan_report report = {0};
+  mix_set_memory(memory);
+  mix_function *step = mix_function_new(layer_step, l);
+  mix_function_call(step, arguments);
+  mix_function_report(step, &report, sizeof report);
+  mix_set_memory("auto");
+  no_error();
+  return report.peak_bytes;
+}
+
+/* The batch in 16 bits would take five times the copy. */
+static void a_copy_smaller_than_the_batch_stays(void **state) {
+  (void)state;
+  enum { ROWS = 100, INPUTS = 784, UNITS = 10 };
+  const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
+  for (int d = 0; d < 2; d++)
+    MIX_SCOPE {
+      layer l = new_layer(INPUTS, UNITS, dtypes[d]);
+      mix_list *arguments = mix_list_of(numbers(1, ROWS, INPUTS), numbers(2, ROWS, UNITS));
+      assert_true(plan_bytes("least", &l, arguments) <= plan_bytes("fast", &l, arguments));
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_bits_of_rounded_copies),
-                                     TEST(inference_keeps_copies_by_default)};
+                                     TEST(inference_keeps_copies_by_default),
+                                     TEST(a_copy_smaller_than_the_batch_stays)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
