@@ -232,6 +232,12 @@ static void refused_locally_connected_layers(void **state) {
   expect_refused(mix_call(mix_locally_connected2d(2, 2), line), MIX_VALUE_ERROR, "expected 4 dimensions");
   expect_refused(mix_call(mix_locally_connected1d(2, 2), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3))),
                  MIX_VALUE_ERROR, "known sizes");
+  /* Cells beyond the input, of which bytes of tables cannot be counted. */
+  for (int implementation = 2; implementation <= 3; implementation++)
+    expect_refused(mix_call(mix_locally_connected1d(1, (int64_t)1 << 59, .padding = "same",
+                                                    .implementation = implementation),
+                            line),
+                   MIX_VALUE_ERROR, "can be counted");
 }
 
 static void refused_options(void **state) {

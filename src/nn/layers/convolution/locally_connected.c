@@ -141,6 +141,10 @@ static mix_status locally_connected_build(mix_layer *layer, int axes, int count,
                              layer->name, MIX_SHAPE_TEXT(shapes[0]), MIX_SHAPE_TEXT(o->kernel_size));
     l->out.dims[d] = (cells - 1) / o->strides.dims[d] + 1;
   }
+  if (mix_shape_checked_size(MIX_SHAPE(mix_shape_size(l->out), cells_of(l), l->channels, o->filters)) < 0)
+    return mix_fail_status(
+        MIX_VALUE_ERROR, "%s: a kernel of %s cells at each place of %s has more weights than can be counted",
+        layer->name, MIX_SHAPE_TEXT(o->kernel_size), MIX_SHAPE_TEXT(l->out));
   l->kernel = mix_layer_add_weight(
       layer, "kernel", .shape = kernel_shape(l), .initializer_object = o->kernel_initializer_object,
       .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
