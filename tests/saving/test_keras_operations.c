@@ -687,6 +687,26 @@ static void open_axes_are_split(void **state) {
     }
 }
 
+/* "int8" is the dtype of an input, although as a layer's it would name a quantization. */
+static void bytes_are_read_as_numbers(void **state) {
+  (void)state;
+  const char *text =
+      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+      "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT(
+          "a", "[null, 4]",
+          "int8") ", {\"module\": \"keras.src.ops.numpy\", \"class_name\": \"View\", \"config\": {\"name\": \"v\", "
+                  "\"dtype\": \"float16\"}, \"name\": \"v\", \"inbound_nodes\": [{\"args\": [" TENSOR(
+                      "a", "[null, 4]",
+                      "int8") "], \"kwargs\": {}}]}], \"input_layers\": [[\"a\", 0, 0]], "
+                              "\"output_layers\": [[\"v\", 0, 0]]}, \"registered_name\": \"Functional\"}";
+  mix_model *model = mix_model_from_json(text);
+  if (!model) fail_msg("%s", mix_error_message());
+  mix_tensor *y = mix_model_call(model, ARRAY(MIX_INT8, MIX_SHAPE(1, 4), 0, 0x3c, 0, -0x40));
+  if (!y) fail_msg("%s", mix_error_message());
+  assert_int_equal(mix_tensor_dtype(y), MIX_FLOAT16);
+  assert_true(at(y, 0) == 1 && at(y, 1) == -2);
+}
+
 /* Without a seed each call draws another noise, with one the same. */
 static void elastic_noise(void **state) {
   (void)state;
@@ -982,6 +1002,7 @@ int main(void) {
       cmocka_unit_test(one_hot_of_the_highest_rank),
       cmocka_unit_test(counts_bits_and_partitions),
       cmocka_unit_test(too_large_a_value_is_an_error),
+      cmocka_unit_test(bytes_are_read_as_numbers),
       cmocka_unit_test(open_axes_are_split),
       cmocka_unit_test(elastic_noise),
       cmocka_unit_test(gradients_pass),

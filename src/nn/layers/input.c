@@ -74,7 +74,11 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
   if (mix_shape_checked_size(example) < 0)
     return mix_fail_value("input: the shape has more elements than a tensor can have");
   const char *name = input_name(&o, semantics);
-  mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
+  /* The policy by hand: the name of a layer's dtype may be that of a quantization, "int8". */
+  mix_layer_common common = {.name = name,
+                             .policy = mix_policy_new(mix_dtype_name(dtype), .semantics = semantics),
+                             .semantics = semantics};
+  if (!common.policy) return NULL;
   mix_layer *layer = mix_layer_make(&input_layer_class, &common, NULL, "input");
   if (!layer) return NULL;
   *(mix_input_layer_data *)layer->data = (mix_input_layer_data){shape, dtype};
