@@ -74,7 +74,8 @@ static void the_bits_of_rounded_copies(void **state) {
           const char *plan = mix_function_dump(steps[0], "plan");
           const bool vectors = !strstr(plan, "amx") && !strstr(plan, "avx512bf16") && !strstr(plan, "_t4x");
           if (vectors && units > 10) assert_int_equal(report.copy_bytes, 0);
-          if (units == 10) assert_true(report.copy_bytes > 0);
+          /* those of the reference have one algorithm, which reads any */
+          if (units == 10 && !strstr(plan, "ref_")) assert_true(report.copy_bytes > 0);
         }
   mix_set_memory("auto");
 }
