@@ -42,8 +42,9 @@ static const char *const both_deny =
     " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
 static const char *const float16_deny = " Mean Sum ";
 static const char *const both_clear =
-    " Abs ArgMax ArgMin BroadcastTo Ceil CheckNumerics ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor"
-    " Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max"
+    " Abs ArgMax ArgMin BroadcastTo Ceil CheckNumerics ClipByValue Concat ConcatV2 Equal ExpandDims Fill"
+    " Floor Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less"
+    " LessEqual Max"
     " MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad Maximum Min Minimum Neg NotEqual OnesLike"
     " Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape"
     " Reverse Round Select SelectV2 Shape Sign Slice Split Squeeze StopGradient StridedSlice Tile Transpose"

@@ -694,7 +694,8 @@ static void bytes_are_read_as_numbers(void **state) {
       "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
       "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT(
           "a", "[null, 4]",
-          "int8") ", {\"module\": \"keras.src.ops.numpy\", \"class_name\": \"View\", \"config\": {\"name\": \"v\", "
+          "int8") ", {\"module\": \"keras.src.ops.numpy\", "
+                  "\"class_name\": \"View\", \"config\": {\"name\": \"v\", "
                   "\"dtype\": \"float16\"}, \"name\": \"v\", \"inbound_nodes\": [{\"args\": [" TENSOR(
                       "a", "[null, 4]",
                       "int8") "], \"kwargs\": {}}]}], \"input_layers\": [[\"a\", 0, 0]], "
