@@ -4,10 +4,10 @@
 #include "ops/rules.h"
 
 static inline int mix_rank_of(const mix_tensor *x) { return mix_tensor_shape(x).rank; }
-/* The size of an axis counted from the end, -1 or -2. */
+/* The size of an axis counted from the end, -1 or -2; 0 of what has no such axis, as after an error. */
 static inline int64_t mix_size_from_end(const mix_tensor *x, int axis) {
   const mix_shape shape = mix_tensor_shape(x);
-  return shape.dims[shape.rank + axis];
+  return shape.rank + axis < 0 ? 0 : shape.dims[shape.rank + axis];
 }
 static inline mix_tensor *mix_as_column(mix_tensor *vector) { return mix_expand_dims(vector, -1); }
 static inline mix_tensor *mix_as_row(mix_tensor *vector) { return mix_expand_dims(vector, -2); }
@@ -42,6 +42,7 @@ static inline mix_tensor *mix_transposed(mix_tensor *x) {
 /* The items from `begin` on along an axis. */
 static inline mix_tensor *mix_range_of(mix_tensor *x, int axis, int64_t begin, int64_t count) {
   mix_shape from = {.rank = mix_rank_of(x)}, size = from;
+  if (axis < 0 || axis >= from.rank) return NULL; /* after an error */
   for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
   from.dims[axis] = begin;
   size.dims[axis] = count;
