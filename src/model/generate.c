@@ -295,6 +295,9 @@ static mix_tensor *generate(mix_model *model, generation *g) {
                           ": the prompt has shape %s; expected (batch, length) or (length), of one token "
                           "or more",
                           MIX_SHAPE_TEXT(shape));
+  if (o->end_tokens.rank < 0 || o->end_tokens.rank > MIX_MAX_RANK)
+    return mix_fail_value(CALL ": end_tokens has %d items; expected at most %d", o->end_tokens.rank,
+                          MIX_MAX_RANK);
   if (o->tokens > INT32_MAX - g->length || g->prompts > INT32_MAX / g->beams)
     return mix_fail_value(CALL ": %lld tokens of %lld prompts are too many", (long long)o->tokens,
                           (long long)g->prompts);

@@ -241,6 +241,7 @@ static void bad_calls(void **state) {
   mix_model *model = model_of("keras3");
   mix_tensor *prompt = some_tokens(2, 4);
 #define REFUSED(mentions, ...) expect_refused(mix_generate(model, __VA_ARGS__), MIX_VALUE_ERROR, mentions)
+  REFUSED("end_tokens has 9 items", prompt, .tokens = 2, .end_tokens = (mix_shape){.rank = 9});
   REFUSED("tokens is 0", prompt);
   REFUSED("tokens is -1", prompt, .tokens = -1);
   REFUSED("temperature is -1", prompt, .tokens = 2, .temperature = -1);
