@@ -51,7 +51,7 @@ static int count_taken(const mix_ir *ir, int forward, int backward) {
   return taken;
 }
 
-/* The gradient's loop is the one that reads the most of the loop's results. -1: there is none. */
+/* The gradient's loop is the one that reads the max number of the loop's results. -1: there is none. */
 static int find_backward(const mix_ir *ir, int forward) {
   int best = -1, most = 0;
   for (int n = forward + 1; n < ir->node_count; n++) {

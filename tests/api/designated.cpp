@@ -1,6 +1,6 @@
 // mixtape.hpp in C++20: options by designated initialisers, objects that are called, lists and data sets as
 // ranges, and what each throws.
-#include <mixtape.hpp>
+#include "run_tests.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -134,23 +134,10 @@ bool errors_are_thrown() {
 } // namespace
 
 int main() {
-  const struct {
-    const char *name;
-    bool (*test)();
-  } tests[] = {{"options_in_braces", options_in_braces},
-               {"names_and_metrics_reach_the_library", names_and_metrics_reach_the_library},
-               {"objects_are_called", objects_are_called},
-               {"lists_are_ranges", lists_are_ranges},
-               {"data_sets_are_ranges", data_sets_are_ranges},
-               {"errors_are_thrown", errors_are_thrown}};
-  int failed = 0;
-  for (const auto &test : tests) {
-    bool passed = false;
-    try {
-      passed = test.test();
-    } catch (const std::exception &e) { std::printf("%s\n", e.what()); }
-    if (!passed) std::printf("%s failed\n", test.name), failed++;
-  }
-  mix_shutdown();
-  return failed;
+  return run_tests({{"options_in_braces", options_in_braces},
+                    {"names_and_metrics_reach_the_library", names_and_metrics_reach_the_library},
+                    {"objects_are_called", objects_are_called},
+                    {"lists_are_ranges", lists_are_ranges},
+                    {"data_sets_are_ranges", data_sets_are_ranges},
+                    {"errors_are_thrown", errors_are_thrown}});
 }

@@ -1,6 +1,6 @@
 // The guide's model in C++, through mixtape.hpp: it trains, errors are exceptions that carry the library's
 // message, and a scope ends when one passes.
-#include <mixtape.hpp>
+#include "run_tests.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -141,23 +141,10 @@ bool takes_arguments_before_options() {
 } // namespace
 
 int main() {
-  const struct {
-    const char *name;
-    bool (*test)();
-  } tests[] = {{"trains", trains},
-               {"throws_the_message", throws_the_message},
-               {"begins_no_scope", begins_no_scope},
-               {"keeps", keeps},
-               {"makes_lists_and_shapes", makes_lists_and_shapes},
-               {"takes_arguments_before_options", takes_arguments_before_options}};
-  int failed = 0;
-  for (const auto &test : tests) {
-    bool passed = false;
-    try {
-      passed = test.test();
-    } catch (const std::exception &e) { std::printf("%s\n", e.what()); }
-    if (!passed) std::printf("%s failed\n", test.name), failed++;
-  }
-  mix_shutdown();
-  return failed;
+  return run_tests({{"trains", trains},
+                    {"throws_the_message", throws_the_message},
+                    {"begins_no_scope", begins_no_scope},
+                    {"keeps", keeps},
+                    {"makes_lists_and_shapes", makes_lists_and_shapes},
+                    {"takes_arguments_before_options", takes_arguments_before_options}});
 }

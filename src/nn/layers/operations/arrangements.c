@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/spatial/spatial.h"
+#include "ops/matrices.h"
 #include "ops/with_number.h"
 #include <math.h>
 #include <string.h>
@@ -9,13 +10,7 @@
 enum { MOST_POINTS = 1 << 24 };
 
 mix_tensor *mix_axis_moved(mix_tensor *x, int from, int to) {
-  const int rank = mix_operand_rank(x);
-  mix_axes order = {.count = rank};
-  for (int place = 0, next = 0; place < rank; place++) {
-    if (next == from) next++;
-    order.axis[place] = place == to ? from : next++;
-  }
-  return rank > 1 ? mix_transpose(x, order) : x;
+  return mix_operand_rank(x) > 1 ? mix_with_axis_at(x, from, to) : x;
 }
 
 /* ---- of shapes ---- */

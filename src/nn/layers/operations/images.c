@@ -322,7 +322,7 @@ static mix_tensor *transpose_image(const mix_operands *o, mix_tensor *x) {
   mix_tensor *images = batch_of(o, x);
   return images ? result_of(o, mix_transpose(images, MIX_AXES(0, 2, 1, 3)), x) : NULL;
 }
-/* Against the clock: the columns are turned round, then both axes change places. */
+/* Against the clock: the columns are reversed, then rows and columns transposed. */
 static mix_tensor *rotate(const mix_operands *o, mix_tensor *x) {
   const int64_t turns = (mix_operand_integer(o, "k") % 4 + 4) % 4;
   mix_tensor *images = batch_of(o, x);

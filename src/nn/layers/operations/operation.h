@@ -118,7 +118,7 @@ static inline int64_t mix_operand_size(const mix_tensor *x, int axis) {
 }
 static inline mix_tensor *mix_flattened(mix_tensor *x) { return mix_reshape(x, MIX_SHAPE(MIX_UNKNOWN)); }
 
-/* shapes.c: x with the order along an axis turned round. */
+/* shapes.c: x reversed along an axis. */
 mix_tensor *mix_flipped(mix_tensor *x, int axis);
 /* x with an axis, counted from the front, at another place. */
 mix_tensor *mix_axis_moved(mix_tensor *x, int from, int to);
