@@ -125,7 +125,8 @@ typedef struct mix_load_weights_options {
   /* Legacy .h5 files: layers get the weights that the file has under their name, and all others stay as they
    * are. ValueError for other files. */
   bool by_name;
-  /* Files of Keras: a layer whose weights do not fit stays as it is, with a warning. ValueError for .npz. */
+  /* Files of Keras: a layer whose weights do not fit stays as it is, with a warning. ValueError for .npz
+   * and safetensors. */
   bool skip_mismatch;
   /* Every weight is copied. Else large weights of files of Keras stay in the file's mapping, pages that the
    * system reads at need and takes back, until something writes them, if they lie at a multiple of 64 bytes,

@@ -52,8 +52,7 @@ static void set_weights(mix_model *model) {
   if (mix_model_set_weights(model, values) != MIX_OK) fail_msg("%s", mix_error_message());
 }
 
-/* The bounds are those of docs/NUMERICS.md, of the first loss; twice five of a million and a thousandth are
- * what other kernels and an input moved by its last bit make of such losses in Keras. */
+/* The bounds are those of docs/NUMERICS.md, of the first loss; they do not grow with the steps. */
 static void run_one(const recorded *r) {
   mix_set_semantics("keras3");
   mix_model *model = model_of(r);
