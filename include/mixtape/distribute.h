@@ -45,8 +45,8 @@ MIX_API mix_distribution *mix_distribution_mpi(void);
  * it is asked. Messages go through a duplicate, and which threads may make collective calls follows from the
  * program's MPI_THREAD level (docs/MPI.md). Each call makes another distribution, whose end is collective and
  * comes before MPI_Finalize: it is no longer set, and released for the last time. Scoped. RuntimeError if MPI
- * has not started, has ended, or if ranks do not come; ValueError for an unknown flavour; OSError if there is
- * no plug-in. */
+ * has not started, has ended, or if ranks do not come; ValueError for an unknown flavour, or another than
+ * that of the MPI which the process has loaded; OSError if there is no plug-in. */
 MIX_API mix_distribution *mix_distribution_mpi_from(int communicator, const char *flavor);
 /* Sets the distribution of the process, which training and collectives use from now on. NULL: none. If nobody
  * has set the number of threads, the ranks of a machine share its cores, unless the launcher has bound them

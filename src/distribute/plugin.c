@@ -29,16 +29,24 @@ static const char *flavor_of_version(const char *text) {
   return NULL;
 }
 
-/* NULL with the error recorded. */
-static const char *loaded_flavor(void) {
-  enum { LONGEST = 8192 }; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH; Open MPI's is 256 */
-  char text[LONGEST] = "";
+enum { VERSION_SIZE = 8192 }; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH; Open MPI's is 256 */
+
+/* Of the MPI that the calls of a plug-in would reach. False: the process has none that others can see. */
+static bool read_loaded_version(char text[VERSION_SIZE]) {
   int length, (*version)(char *, int *);
   *(void **)&version = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
-  if (!version)
+  *text = 0;
+  if (version && version(text, &length)) *text = 0;
+  return version;
+}
+
+/* NULL with the error recorded. */
+static const char *loaded_flavor(void) {
+  char text[VERSION_SIZE];
+  if (!read_loaded_version(text))
     return mix_fail_runtime("distribution_mpi_from: this process has loaded no MPI that others can see; link "
                             "it, or name its flavour (openmpi or mpich) if it was loaded locally");
-  const char *flavor = version(text, &length) ? NULL : flavor_of_version(text);
+  const char *flavor = flavor_of_version(text);
   if (flavor) return flavor;
   return mix_fail_unsupported(
       "distribution_mpi_from: the MPI of this process is \"%.100s\"; expected Open MPI "
@@ -47,18 +55,28 @@ static const char *loaded_flavor(void) {
       text);
 }
 
-static const char *checked_flavor(const char *flavor) {
+/* A plug-in of another flavour than the loaded one would call this one with its own constants. */
+static const char *named_flavor(const char *flavor) {
+  char text[VERSION_SIZE];
+  const char *named = NULL;
   for (int i = 0; i < VERSIONS; i++)
-    if (!strcmp(flavor, versions[i].flavor)) return versions[i].flavor;
-  return mix_fail_value("distribution_mpi_from: there is no flavour \"%s\"; expected openmpi or mpich",
-                        flavor);
+    if (!strcmp(flavor, versions[i].flavor)) named = versions[i].flavor;
+  if (!named)
+    return mix_fail_value("distribution_mpi_from: there is no flavour \"%s\"; expected openmpi or mpich",
+                          flavor);
+  const char *loaded = read_loaded_version(text) ? flavor_of_version(text) : NULL;
+  if (!loaded || loaded == named) return named;
+  return mix_fail_value("distribution_mpi_from: the flavour is %s, and this process has loaded %s; name that "
+                        "one, or none",
+                        named, loaded);
 }
 
 /* ---- files ---- */
 
-/* Of this flavour; NULL: of any. Two flavours in one process would call each other's functions. */
-static const mix_transport *load(const char *path, const char *flavor) {
-  void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
+/* Of this flavour; NULL: of any. Two flavours in one process would call each other's functions. MPI that we
+ * start has plug-ins of its own, which look for its symbols; that of a host stays as visible as it is. */
+static const mix_transport *load(const char *path, const char *flavor, bool of_host) {
+  void *library = dlopen(path, RTLD_NOW | (of_host ? RTLD_LOCAL : RTLD_GLOBAL));
   if (!library) {
     const char *reason = dlerror();
     return mix_fail_io("distribution_mpi: the plug-in %s cannot be loaded: %s", path,
@@ -99,14 +117,14 @@ static bool own_folder(char *folder, size_t size) {
 
 static const mix_transport *plugin_of(const char *flavor, bool of_host) {
   const char *given = secure_getenv("MIXTAPE_MPI_PLUGIN");
-  if (given && *given) return load(given, of_host ? flavor : NULL);
+  if (given && *given) return load(given, of_host ? flavor : NULL, of_host);
   /* of a build: beside the program, its tests and examples; of an installation: beside library and program */
   static const char *const places[] = {"plugins", "../plugins", "mixtape", "../" MIXTAPE_LIBDIR "/mixtape"};
   char folder[PATH_MAX], path[PATH_MAX + 128], searched[1024];
   mix_text list = {.text = searched, .size = sizeof searched};
   for (size_t i = 0; own_folder(folder, sizeof folder) && i < sizeof places / sizeof *places; i++) {
     snprintf(path, sizeof path, "%s/%s/mixtape_mpi_%s.so", folder, places[i], flavor);
-    if (!access(path, R_OK)) return load(path, NULL);
+    if (!access(path, R_OK)) return load(path, NULL, of_host);
     mix_text_put(&list, "%s%s/%s", i ? ", " : "", folder, places[i]);
   }
   return mix_fail_io(
@@ -122,6 +140,6 @@ const mix_transport *mix_mpi_plugin(void) {
 }
 
 const mix_transport *mix_mpi_plugin_of_host(const char *flavor) {
-  flavor = flavor ? checked_flavor(flavor) : loaded_flavor();
+  flavor = flavor ? named_flavor(flavor) : loaded_flavor();
   return flavor ? plugin_of(flavor, true) : NULL;
 }

@@ -24,6 +24,12 @@ static int fail(int line, const char *what) {
 #define DO(task)                                                                                             \
   if (task) return 1
 
+static int refused(const void *made, mix_status status, const char *part) {
+  CHECK(!made && mix_error() == status && strstr(mix_error_message(), part));
+  mix_error_clear();
+  return 0;
+}
+
 /* ---- who calls MPI ---- */
 
 static pthread_t main_thread;
@@ -133,7 +139,8 @@ static int use(MPI_Comm comm, double *losses) {
   MPI_Comm_size(comm, &all);
   CHECK(mix_distribution_rank(distribution) == own && mix_distribution_size(distribution) == all);
   CHECK(mix_set_distribution(distribution) == MIX_OK);
-  DO(train(new_model(), STEPS, losses));
+  mix_model *model = new_model();
+  for (int i = 0; i < STEPS; i++) DO(train(model, 1, &losses[i]) || exchange(comm));
   CHECK(mix_set_distribution(NULL) == MIX_OK);
   return same_everywhere(comm, losses, STEPS);
 }
@@ -215,7 +222,12 @@ static int train_divided(mix_model *model, mix_distribution *ranks_of, bool divi
   if (mix_distribution_size(ranks_of) > 1)
     CHECK(mix_distribution_shard(ranks_of, divided ? MIX_SHARD_OPTIMIZER : MIX_SHARD_NOTHING) == MIX_OK);
   DO(train(model, STEPS, losses));
+  mix_checkpoint *checkpoint = mix_checkpoint_new(NULL, .model = model);
+  if (divided && mix_distribution_size(ranks_of) > 1)
+    DO(refused(mix_checkpoint_to_memory(checkpoint, STEPS, NULL), MIX_RUNTIME_ERROR,
+               "mix_optimizer_gather_state"));
   CHECK(mix_optimizer_gather_state(mix_model_optimizer(model), MIX_EVERY_RANK) == MIX_OK);
+  CHECK(mix_checkpoint_to_memory(checkpoint, STEPS, NULL));
   return 0;
 }
 
@@ -269,13 +281,9 @@ static int handlers(void) {
 
 /* ---- what is refused ---- */
 
-static int refused(const void *made, mix_status status, const char *part) {
-  CHECK(!made && mix_error() == status && strstr(mix_error_message(), part));
-  mix_error_clear();
-  return 0;
-}
-
 static int refusals(void) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
   MPI_Comm part, between;
   MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &part);
   MPI_Intercomm_create(part, 0, MPI_COMM_WORLD, rank ? 0 : 1, 9, &between);
@@ -283,6 +291,9 @@ static int refusals(void) {
   DO(refused(mix_distribution_mpi_of(between), MIX_RUNTIME_ERROR, "an intercommunicator has no ranks"));
   DO(refused(mix_distribution_mpi_from(MPI_Comm_c2f(part), "intel"), MIX_VALUE_ERROR,
              "there is no flavour \"intel\"; expected openmpi or mpich"));
+  MPI_Get_library_version(version, &length);
+  DO(refused(mix_distribution_mpi_from(MPI_Comm_c2f(part), strstr(version, "MPICH") ? "openmpi" : "mpich"),
+             MIX_VALUE_ERROR, "name that one, or none"));
   DO(refused(mix_distribution_mpi(), MIX_RUNTIME_ERROR, "the program has started MPI itself"));
   setenv("MIXTAPE_MPI_TIMEOUT", "soon", 1);
   DO(refused(mix_distribution_mpi_of(part), MIX_VALUE_ERROR,

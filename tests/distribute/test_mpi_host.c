@@ -29,7 +29,7 @@ static void run_on_both_threads(int ranks, const char *task) {
   for (int i = 1; i < LEVELS; i += 2) assert_code(run_host(ranks, levels[i], task), 0);
 }
 
-/* The world, a part of it, one process, and the world again, with traffic of the host's own in between. */
+/* The world, a part of it, one process, and the world again, with traffic of the host's own between steps. */
 static void check_communicators(int ranks) {
   for (int i = 0; i < LEVELS; i++) assert_code(run_host(ranks, levels[i], "communicators"), 0);
 }
@@ -87,9 +87,20 @@ static void check_late(int ranks) {
   unsetenv("MIXTAPE_MPI_TIMEOUT");
 }
 
+/* An MPI that the program has loaded for itself: the flavour is given by name, a wrong one is an error. */
+static void check_local(int ranks) {
+  const char *other = strcmp(flavor, "mpich") ? "mpich" : "openmpi";
+  char name[64], arguments[1200];
+  snprintf(name, sizeof name, "MIXTAPE_LOCAL_PART_%s", flavor);
+  snprintf(arguments, sizeof arguments, "'%s' %s %s %s", getenv(name), flavor, other,
+           is_there(other) ? "yes" : "no");
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_LOCAL_HOST"), arguments), 0);
+}
+
 #define TESTS(X)                                                                                             \
   X(communicators)                                                                                           \
-  X(both) X(shards) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) X(late)
+  X(local) X(both) X(shards) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) \
+      X(late)
 TESTS(CASES)
 
 int main(void) {

@@ -21,6 +21,7 @@ program calls
   integer :: steps_seen = 0
   scope = mix_scope_begin()
   call arrays_of_every_rank()
+  call doubles_of_every_rank()
   call arrays_of_every_type()
   call sections_and_empty_arrays()
   call wrong_shapes()
@@ -34,10 +35,11 @@ program calls
   call options_by_hand()
   call training()
   call files()
+  call restart_files()
   call callbacks()
   call wrong_objects()
   call scopes_end()
-  call end_cases(17)
+  call end_cases(19)
 
 contains
 
@@ -69,6 +71,31 @@ contains
     call mix_tensor_to_array(t, d2)
     call check(all(d2 == d), "rank 4 comes back")
   end subroutine arrays_of_every_rank
+
+  ! The same in real64, with a last bit that real32 has not; what is read has the axes that were given.
+  subroutine doubles_of_every_rank()
+    real(c_double), parameter :: bit = 2._c_double**(-40)
+    real(c_double) :: a(2), b(2, 3), c(2, 3, 4), d(2, 3, 4, 5)
+    real(c_double) :: a2(2), b2(2, 3), c2(2, 3, 4), d2(2, 3, 4, 5)
+    integer :: i, j, k, l, stat
+    type(c_ptr) :: t(4)
+    call begin_case("doubles_of_every_rank")
+    a = [(i + bit, i = 1, 2)]
+    b = reshape([((10*j + i + bit, i = 1, 2), j = 1, 3)], shape(b))
+    c = reshape([(((100*k + 10*j + i + bit, i = 1, 2), j = 1, 3), k = 1, 4)], shape(c))
+    d = reshape([((((1000*l + 100*k + 10*j + i + bit, i = 1, 2), j = 1, 3), k = 1, 4), l = 1, 5)], shape(d))
+    t = [mix_tensor_from_array(a), mix_tensor_from_array(b), mix_tensor_from_array(c), &
+         mix_tensor_from_array(d)]
+    call check(all([(mix_tensor_dtype(t(i)) == MIX_FLOAT64, i = 1, 4)]), "float64 of each rank")
+    call check(has_dims(t(4), [5, 4, 3, 2]) .and. element(t(4), [4, 2, 1, 0]) == 5321., "rank 4")
+    call mix_tensor_to_array(t(1), a2)
+    call mix_tensor_to_array(t(2), b2)
+    call mix_tensor_to_array(t(3), c2)
+    call mix_tensor_to_array(t(4), d2)
+    call check(all(a2 == a) .and. all(b2 == b) .and. all(c2 == c) .and. all(d2 == d), "they come back")
+    call mix_tensor_to_array(t(3), b2, stat=stat)
+    call check(stat == MIX_VALUE_ERROR .and. all(b2 == b), "rank 3 does not go into rank 2")
+  end subroutine doubles_of_every_rank
 
   logical function has_dims(tensor, dims)
     type(c_ptr), intent(in) :: tensor
@@ -340,6 +367,61 @@ contains
     call check(maxval(abs(half - before)) < 64 * 2.**(-10) .and. any(half /= before), "float16 is near")
     call check(mix_error() == MIX_OK, "no error is left: " // mix_error_message())
   end subroutine files
+
+  function new_trainee() result(model)
+    type(c_ptr) :: model
+    model = small_model()
+    call mix_model_build(model, mix_shape_of([MIX_UNKNOWN, 4]))
+    call mix_model_compile(model, loss="mse", optimizer=mix_adam(learning_rate=0.02_c_double))
+  end function new_trainee
+
+  real(c_double) function train_once(model, x, y)
+    type(c_ptr), intent(in) :: model
+    real(c_float), intent(in) :: x(4, 64), y(1, 64)
+    train_once = mix_logs_get(mix_model_train_on_batch(model, mix_tensor_from_array(x), &
+                                                       mix_tensor_from_array(y)), "loss")
+  end function train_once
+
+  ! The library's state beside a field in a file of the program's own, as docs/manual/fortran.md has it.
+  subroutine restart_files()
+    real(c_float) :: x(4, 64), y(1, 64)
+    real(c_double) :: losses(4), again(4)
+    integer(c_int64_t) :: step, bytes
+    integer :: i, unit, stat
+    type(c_ptr) :: model, checkpoint, state
+    character(kind=c_char), pointer :: letters(:)
+    character(kind=c_char), allocatable, target :: saved(:)
+    call begin_case("restart_files")
+    call make_data(x, y)
+    model = new_trainee()
+    checkpoint = mix_checkpoint_new(model=model, stat=stat)
+    call check(stat == MIX_OK, "a checkpoint without a folder")
+    losses = [(train_once(model, x, y), i = 1, 4)]
+    state = mix_checkpoint_to_memory(checkpoint, 4_c_int64_t, c_null_ptr, stat)
+    call check(stat == MIX_OK, "to memory")
+    bytes = mix_shape_size(mix_tensor_shape(state))
+    call c_f_pointer(mix_tensor_data(state), letters, [bytes])
+    open (newunit=unit, file="restart", form="unformatted", access="stream", status="replace")
+    write (unit) x, bytes, letters
+    close (unit)
+    losses = [(train_once(model, x, y), i = 1, 4)]
+    model = new_trainee() ! with other weights
+    checkpoint = mix_checkpoint_new(model=model)
+    open (newunit=unit, file="restart", form="unformatted", access="stream", status="old")
+    x = 0
+    read (unit) x, bytes
+    allocate (saved(bytes))
+    read (unit) saved
+    close (unit, status="delete")
+    step = mix_checkpoint_from_memory(checkpoint, c_loc(saved), int(bytes, c_size_t), c_null_ptr)
+    call check(step == 4, "from memory")
+    again = [(train_once(model, x, y), i = 1, 4)]
+    call check(all(again == losses) .and. losses(4) /= losses(1), "the same bits")
+    step = mix_checkpoint_from_memory(checkpoint, c_loc(saved), int(bytes - 1, c_size_t), c_null_ptr)
+    call mix_get_error(stat)
+    call check(step == -1 .and. stat == MIX_FORMAT_ERROR, "bytes that are cut short")
+    call check(mix_error() == MIX_OK, "no error is left: " // mix_error_message())
+  end subroutine restart_files
 
   subroutine callbacks()
     real(c_float) :: x(4, 64), y(1, 64)
