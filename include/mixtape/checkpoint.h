@@ -98,8 +98,8 @@ MIX_API int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator 
  *   int64_t step = mix_checkpoint_from_memory(checkpoint, data, size, NULL);
  *
  * Neither needs a folder, and in several processes each is a rank's own call: weights and state of the
- * optimizer are the same on all ranks, so that the bytes of one serve for all. State that is divided among the
- * ranks is gathered before, by mix_optimizer_gather_state; else it is an error that says so. */
+ * optimizer are the same on all ranks, so that the bytes of one serve for all. State that is divided among
+ * the ranks is gathered before, by mix_optimizer_gather_state; else it is an error that says so. */
 
 /* The bytes that mix_checkpoint_save would write, as a tensor of uint8 (size). The memory is the tensor's,
  * and changes no more: it lives as long as the tensor. Takes twice as many bytes while it runs. Scoped; NULL
