@@ -145,6 +145,7 @@ typedef struct bounds {
   double weights[6];
   double accuracy_first, accuracy; /* absolute, in steps; 0: every example is decided alike */
   int64_t decisions;               /* steps whose decisions must agree */
+  bool may_part; /* of the steps after them one that is decided otherwise is the last compared */
   /* From this step on losses have the bound loss_late; 0: never. */
   int64_t late_step;
   double loss_late;
@@ -194,6 +195,10 @@ static bounds bounds_in_16_bits(const reference *r) {
   json_decref(spreads);
   b = with_weights(b, NAN);
   add_own_spread(&b, r);
+  /* At step 48 Keras's largest scaled gradient is 0.982 of what float16 rounds to infinity, at step 55 0.973
+   * (recorded/largest_gradients.py): nearer than a run may be whose losses are 3e-2 from Keras's. */
+  if (r->blocked && !strcmp(r->name, "guide-keras3-mixed_float16-from-2e30"))
+    b.decisions = 47, b.may_part = true;
   return b;
 }
 
@@ -236,7 +241,8 @@ static void assert_same_count(const json_t *got, const json_t *expected, double 
              number_in(got), number_in(expected), bound);
 }
 
-static void compare_decisions(const json_t *theirs, const json_t *ours, int64_t step) {
+/* Which of the decisions is another one; NULL: none is. */
+static const char *other_decision(const json_t *theirs, const json_t *ours, int64_t step) {
   static const char *const decisions[] = {"applied", "iterations", "loss_scale", "good_steps"};
   for (size_t d = 0; d < sizeof decisions / sizeof *decisions; d++) {
     const json_t *want = json_object_get(theirs, decisions[d]), *got = json_object_get(ours, decisions[d]);
@@ -244,8 +250,9 @@ static void compare_decisions(const json_t *theirs, const json_t *ours, int64_t 
     if (!got) fail_msg("step %lld: the log has no %s", (long long)step, decisions[d]);
     bool same =
         json_is_boolean(want) ? json_is_true(want) == json_is_true(got) : number_in(want) == number_in(got);
-    if (!same) fail_msg("step %lld: %s differs from Keras's", (long long)step, decisions[d]);
+    if (!same) return decisions[d];
   }
+  return NULL;
 }
 
 static void compare_steps(const reference *r, const json_t *recorded, const json_t *made, const bounds *b) {
@@ -260,7 +267,9 @@ static void compare_steps(const reference *r, const json_t *recorded, const json
                  loss_bound(b, step), "loss", step);
     assert_same_count(json_object_get(ours, "accuracy"), json_object_get(theirs, "accuracy"),
                       step <= 10 ? b->accuracy_first : b->accuracy, step);
-    if (step <= b->decisions) compare_decisions(theirs, ours, step);
+    const char *other = other_decision(theirs, ours, step);
+    if (other && step <= b->decisions) fail_msg("step %lld: %s differs from Keras's", (long long)step, other);
+    if (other && b->may_part) return;
   }
 }
 
@@ -335,8 +344,8 @@ static bool has_the_very_bits(const reference *r) {
 static void run_reference(void **state) {
   const reference *r = *state;
   command c = {.count = 0};
-  if (r->blocked && !(on_host() && mix_cpu_features() & MIX_CPU_AVX512_FP16))
-    SKIP("%s: no AVX512-FP16 here, so no blocked accumulation", r->name);
+  if (r->blocked && !(on_host() && mix_cpu_features() & (MIX_CPU_AVX512_FP16 | MIX_CPU_NEON_FP16)))
+    SKIP("%s: no float16 arithmetic here, so no blocked accumulation", r->name);
   if (!strcmp(r->name, "guide-keras3-float32") && !(mix_cpu_features() & (MIX_CPU_AVX2 | MIX_CPU_NEON)))
     SKIP("%s: no fused multiply-add here: docs/NUMERICS.md does not promise its 100 steps of RMSprop",
          r->name);
