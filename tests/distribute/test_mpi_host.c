@@ -99,8 +99,8 @@ static void check_local(int ranks) {
 
 #define TESTS(X)                                                                                             \
   X(communicators)                                                                                           \
-  X(local) X(both) X(shards) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) \
-      X(late)
+  X(local)                                                                                                   \
+  X(both) X(shards) X(handlers) X(refusals) X(finalized) X(levels) X(other_thread) X(one_more_step) X(late)
 TESTS(CASES)
 
 int main(void) {
