@@ -160,6 +160,12 @@ static void compare(const engine_test *e, int number, bool transpose_a, bool tra
   free(expected), free(plain), free(images), free(kernel);
 }
 
+/* Float16 sums of NEON have run under an emulator alone, where they take a hundred times as long: of the
+ * largest case one way. */
+static bool is_tried(const engine_test *e, int number, int way) {
+  return !(e->needs & MIX_CPU_NEON_FP16) || number < CASES - 1 || !way;
+}
+
 static void each_engine(void **state) {
   const engine_test *e = *state;
   mix_cpu_override(UINT32_MAX);
@@ -168,7 +174,8 @@ static void each_engine(void **state) {
   random_state = 1;
   seen all = {0};
   for (int number = 0; number < CASES; number++)
-    for (int way = 0; way < 4; way++) compare(e, number, way & 1, way & 2, way != number % 4, &all);
+    for (int way = 0; way < 4; way++)
+      if (is_tried(e, number, way)) compare(e, number, way & 1, way & 2, way != number % 4, &all);
   const bool tiles = has_tiles(e);
   assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
 }
