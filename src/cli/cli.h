@@ -40,6 +40,10 @@ typedef struct cli_options {
   const char *simulate;
   bool stochastic_rounding;
   const char *const *simulate_except; /* as float32_layers */
+  const char *remat;                  /* as given; parsed into: */
+  const char *remat_mode;             /* NULL: no scope */
+  int64_t remat_threshold;            /* of larger_than; 0: Keras's */
+  const char *const *remat_layers;    /* of list_of_layers; as float32_layers */
   const char *class_weight;           /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
@@ -185,8 +189,9 @@ bool cli_named_model_fits(const cli_options *options, const char *command);
 mix_model *cli_build_named_model(const cli_options *options, int64_t width);
 
 /* float32_layers.c */
-/* "a,b,c", of --simulate-except or --float32-layers. False if a name is empty, or with the error recorded. */
-bool cli_parse_layers(const char *text, bool simulated, cli_options *options);
+/* "a,b,c", of the option. False if a name is empty, or with the error recorded. */
+typedef enum cli_layer_list { CLI_FLOAT32_LAYERS, CLI_SIMULATE_EXCEPT, CLI_REMAT_LAYERS } cli_layer_list;
+bool cli_parse_layers(const char *text, cli_layer_list list, cli_options *options);
 /* The model with those layers in float32, not compiled. NULL with the error recorded. */
 mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
 
@@ -231,8 +236,11 @@ typedef enum cli_compilation { CLI_NOT_COMPILED, CLI_OPTIMIZER_ALONE, CLI_COMPIL
 /* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and
  * policy. What --loss, --optimizer and --metrics stand for is not read. NULL with the error recorded. */
 mix_model *cli_load_model(cli_options *options, cli_compilation compilation);
-/* Builds or loads the model of --model; `width` as above. NULL with the error recorded. */
+/* remat.c: builds or loads the model of --model, with layers as --remat says; `width` as above. NULL with the
+ * error recorded. */
 mix_model *cli_make_model(cli_options *options, cli_compilation compilation, int64_t width);
+/* Reads --remat's value. False if it is none, or with the error recorded. */
+bool cli_parse_remat(const char *text, cli_options *options);
 /* The same, compiled as the options say. */
 mix_model *cli_compiled_model(cli_options *options, int64_t width);
 /* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */

@@ -1,4 +1,4 @@
-/* --float32-layers, layers that compute in float32 although the policy is another; --simulate-except. */
+/* --float32-layers, layers that compute in float32 although the policy is another; other lists of layers. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -29,10 +29,11 @@ static bool parse(const char *text, const char ***kept, const char *const **name
   return *names != NULL;
 }
 
-bool cli_parse_layers(const char *text, bool simulated, cli_options *options) {
-  static const char **float32, **simulate_except;
-  return simulated ? parse(text, &simulate_except, &options->simulate_except)
-                   : parse(text, &float32, &options->float32_layers);
+bool cli_parse_layers(const char *text, cli_layer_list list, cli_options *options) {
+  static const char **kept[CLI_REMAT_LAYERS + 1];
+  const char *const **const members[] = {&options->float32_layers, &options->simulate_except,
+                                         &options->remat_layers};
+  return parse(text, &kept[list], members[list]);
 }
 
 /* The model is made anew from its structure, with the weights that it has. */

@@ -84,6 +84,10 @@ bool cli_options_agree(const char *command, const cli_options *options) {
             command);
     return false;
   }
+  if (options->remat && !strcmp(command, "bench") && cli_is_guide(options)) {
+    fprintf(stderr, "mixtape bench: --remat belongs to --model NAME or FILE; the guide's table has none\n");
+    return false;
+  }
   if (!cli_shards_agree(command, options->save, options->max_shard_size)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"

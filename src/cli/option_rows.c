@@ -146,6 +146,10 @@ const cli_option_row cli_option_rows[] = {
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
      "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers), or a budget such as 512MiB or "
      "1.5GiB, to which values of the forward pass are computed again; the numbers are the same"},
+    {"remat", REMAT, FIELD(remat), CLI_TRAIN | CLI_NUMERICS | CLI_COMPILE | CLI_BENCH,
+     "full|activations|larger_than[:N]|list_of_layers:A,B,...",
+     "layers that are computed again for the backward pass, as in Keras's RematScope: all, their activations, "
+     "those with results of more than N elements (default 1024), or these; the numbers are the same"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_COMPILE | CLI_BENCH, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",

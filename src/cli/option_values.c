@@ -186,8 +186,15 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
     return parse_class_weights(value, options) ||
            bad_value(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
   case LAYERS:
-    return cli_parse_layers(value, row->field == FIELD(simulate_except), options) ||
+    return cli_parse_layers(value,
+                            row->field == FIELD(simulate_except) ? CLI_SIMULATE_EXCEPT : CLI_FLOAT32_LAYERS,
+                            options) ||
            bad_value(command, row, value, "names of layers with commas between");
+  case REMAT:
+    *(const char **)field = value;
+    return cli_parse_remat(value, options) ||
+           bad_value(command, row, value,
+                     "full, activations, larger_than, larger_than:ELEMENTS or list_of_layers:A,B,...");
   case CALLBACK: return parse_callback(command, row, value, options);
   case SCALE: *(const char **)field = strcmp(value, "auto") ? value : NULL; return true;
   }

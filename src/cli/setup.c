@@ -176,11 +176,6 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 /* ---- all of it ---- */
 
-mix_model *cli_make_model(cli_options *options, cli_compilation compilation, int64_t width) {
-  return cli_is_model_file(options) ? cli_load_model(options, compilation)
-                                    : cli_build_named_model(options, width);
-}
-
 mix_model *cli_compiled_model(cli_options *options, int64_t width) {
   mix_model *model = cli_make_model(options, CLI_COMPILED, width);
   const bool file = cli_is_model_file(options);
@@ -192,7 +187,7 @@ static int prepare_named(cli_options *options, int command, cli_data *data, mix_
   const bool flat = cli_is_guide(options) && strcmp(options->data, "synthetic");
   if (flat && !cli_load_data(options, command, data)) return cli_fail();
   if (flat && !options->classes) options->classes = cli_label_words(data);
-  *model = cli_build_named_model(options, flat ? data->width : 0);
+  *model = cli_make_model(options, CLI_COMPILED, flat ? data->width : 0);
   return *model && cli_compile(options, *model) == MIX_OK &&
                  (flat || cli_load_model_data(options, command, *model, data))
              ? CLI_OK
@@ -201,7 +196,7 @@ static int prepare_named(cli_options *options, int command, cli_data *data, mix_
 
 static int prepare_file(cli_options *options, int command, cli_data *data, mix_model **model) {
   const bool compiles = command != CLI_PREDICT;
-  if (!(*model = cli_load_model(options, compiles ? CLI_COMPILED : CLI_NOT_COMPILED))) return cli_fail();
+  if (!(*model = cli_make_model(options, compiles ? CLI_COMPILED : CLI_NOT_COMPILED, 0))) return cli_fail();
   const int code = cli_check_names(options);
   if (code) return code;
   const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model and its losses */

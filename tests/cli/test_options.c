@@ -39,14 +39,14 @@ static void a_command_is_needed(void **state) {
 static void help_explains_every_option(void **state) {
   (void)state;
   static const char *const options[] = {
-      "--model",         "--data",          "--policy",       "--units",
-      "--batch-size",    "--epochs",        "--steps",        "--validation-split",
-      "--no-shuffle",    "--seed",          "--class-weight", "--optimizer",
-      "--loss ",         "--metrics",       "--loss-scale",   "--semantics",
-      "--accumulate",    "--loop",          "--device",       "--threads",
-      "--verbose",       "--init-weights",  "--save",         "--step-log",
-      "--json",          "--memory",        "--help",         "--float32-precision",
-      "--deterministic", "--max-shard-size"};
+      "--model",         "--data",           "--policy",       "--units",
+      "--batch-size",    "--epochs",         "--steps",        "--validation-split",
+      "--no-shuffle",    "--seed",           "--class-weight", "--optimizer",
+      "--loss ",         "--metrics",        "--loss-scale",   "--semantics",
+      "--accumulate",    "--loop",           "--device",       "--threads",
+      "--verbose",       "--init-weights",   "--save",         "--step-log",
+      "--json",          "--memory",         "--help",         "--float32-precision",
+      "--deterministic", "--max-shard-size", "--remat"};
   assert_code(run_program("train", "--help"), 0);
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) assert_has(program_out, options[i]);
   static const char *const others[] = {"evaluate", "predict", "compile", "summary",
@@ -306,6 +306,12 @@ static void bad_values_end_with_2(void **state) {
                                         {"--memory", "512mib"},
                                         {"--memory", "-1GiB"},
                                         {"--memory", "1e300GiB"},
+                                        {"--remat", "none"},
+                                        {"--remat", "full:3"},
+                                        {"--remat", "larger_than:0"},
+                                        {"--remat", "larger_than:many"},
+                                        {"--remat", "list_of_layers"},
+                                        {"--remat", "list_of_layers:a,,b"},
                                         {"--loop", "while"},
                                         {"--device", "tpu"},
                                         {"--threads", "0"},
