@@ -11,6 +11,7 @@
  *   wrong             errors */
 #include "distribute/shard_worker.h"
 
+#include "base/alloc.h"
 #include "graph/divided_variable.h"
 
 #include <mixtape/mixtape.h>
@@ -327,9 +328,12 @@ static mix_tensor *rows_of(int step, int64_t columns, uint64_t seed) {
 typedef struct figures {
   mix_plan_report plan;
   held state, masters;
+  size_t buffers, peak; /* of the process: more than before the model at the end, and at most */
 } figures;
 
 static bool run_loop(const setting *s, bool captured, values *result, figures *f) {
+  const size_t before = mix_buffer_bytes();
+  mix_buffer_peak_reset();
   loop l = {.model = new_model(s)};
   mix_function *function = mix_function_new(step_body, &l);
   for (int step = 0; step < 4 && !mix_error(); step++)
@@ -341,6 +345,8 @@ static bool run_loop(const setting *s, bool captured, values *result, figures *f
         train(&l, x, y);
     }
   if (f) {
+    f->buffers = mix_buffer_bytes() - before;
+    f->peak = mix_buffer_peak() - before;
     mix_function_report(function, &f->plan, sizeof f->plan);
     f->state = count_state(l.model);
     f->masters = count_bytes(mix_model_trainable_variables(l.model));
@@ -384,6 +390,9 @@ static int memory_of(const setting *s) {
   /* The plans say the same: what is divided, and the step's own counter. */
   const size_t saved = divided.state.all - divided.state.own + divided.masters.all - divided.masters.own;
   CHECK(whole.plan.variable_bytes - saved + sizeof(int64_t) == divided.plan.variable_bytes, s->name);
+  /* So does the process. The rank's share of the gradients, half of what Adam's slots take, is kept until the
+   * weights have come; muon's whole kernels need less. */
+  CHECK(divided.buffers + saved / 3 < whole.buffers && divided.peak < whole.peak, s->name);
   return 0;
 }
 
