@@ -22,14 +22,19 @@ typedef struct subject {
   const char *name, *policy, *arguments[MAX_ARGUMENTS];
   int64_t batch;
   bool lstm;
-  double seconds; /* of measuring */
+  double seconds;    /* of measuring */
+  const char *state; /* of the optimizer; NULL: float32 */
 } subject;
 
+#define STATE "bfloat16-stochastic"
 static const subject subjects[] = {
     {"guide, 4096 units", "float32", {"--units", "4096"}, 128, false, 3},
     {"guide, 4096 units", "mixed_float16", {"--units", "4096"}, 128, false, 3},
     {"guide, 4096 units", "float32", {"--units", "4096"}, 8192, false, 40},
     {"guide, 4096 units", "mixed_float16", {"--units", "4096"}, 8192, false, 40},
+    {"guide, 4096 units", "mixed_float16", {"--units", "4096"}, 128, false, 3, STATE},
+    {"guide, 4096 units", "mixed_float16", {"--units", "4096"}, 8192, false, 40, STATE},
+    {"guide, 4096 units", "bfloat16", {"--units", "4096"}, 8192, false, 40, STATE},
     {"ResNet-50, 224x224", "mixed_float16", {"--model", "resnet50"}, 8, false, 60},
     {"Transformer, 6 of 512, length 512",
      "mixed_float16",
@@ -44,6 +49,9 @@ static const subject quick_subjects[] = {
     {"guide, 512 units", "mixed_float16", {"--units", "512"}, 128, false, 0.3},
     {"guide, 512 units", "float32", {"--units", "512"}, 1024, false, 0.5},
     {"guide, 512 units", "mixed_float16", {"--units", "512"}, 1024, false, 0.5},
+    {"guide, 512 units", "mixed_float16", {"--units", "512"}, 128, false, 0.3, STATE},
+    {"guide, 512 units", "mixed_float16", {"--units", "512"}, 1024, false, 0.5, STATE},
+    {"guide, 512 units", "bfloat16", {"--units", "512"}, 1024, false, 0.5, STATE},
     {"ResNet-50, 64x64", "mixed_float16", {"--model", "resnet50", "--image-size", "64"}, 2, false, 2},
     {"Transformer, 2 of 128, length 64",
      "mixed_float16",
@@ -53,7 +61,8 @@ static const subject quick_subjects[] = {
      1},
     {"LSTM, 256 units, 128 steps", "mixed_float16", {NULL}, 8, true, 1},
 };
-enum { SUBJECTS = sizeof subjects / sizeof *subjects, GUIDES = 4 };
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+_Static_assert(sizeof quick_subjects == sizeof subjects, "the same rows");
 
 typedef struct step {
   mix_model *model;
@@ -82,6 +91,7 @@ static bool prepare(const subject *s, step *made) {
   if (mix_set_global_policy(s->policy) != MIX_OK || cli_parse("bench", CLI_BENCH, count, arguments, &options))
     return false;
   options.policy = s->policy;
+  options.optimizer_state = s->state;
   if (s->lstm) {
     made->model = lstm();
     mix_generator *generator = mix_generator_new(1);
@@ -126,19 +136,26 @@ static bool begin_least(step *s) {
   return begin(s);
 }
 
+/* "mixed_float16, bf16" where the optimizer's state is in 16 bits. */
+static const char *policy_text(const subject *s) {
+  static char text[32];
+  snprintf(text, sizeof text, "%s%s", s->policy, s->state ? ", bf16" : "");
+  return text;
+}
+
 static void print_row(const bench_settings *settings, const subject *s, const char *budget, const step *row,
                       const step *plain, double time, json_t *rows) {
   const double share = (double)row->report.peak_bytes / (double)plain->report.peak_bytes,
                arena = (double)row->report.arena_bytes / (double)plain->report.arena_bytes;
-  mix_json_append(rows,
-                  json_pack("{s:s, s:s, s:I, s:s, s:I, s:f, s:f, s:f, s:i, s:I}", "model", s->name, "policy",
-                            s->policy, "batch_size", (json_int_t)s->batch, "budget", budget, "plan_bytes",
-                            (json_int_t)row->report.peak_bytes, "share", share, "arena_share", arena,
-                            "time_ratio", time, "recomputed_nodes", row->report.recomputed_nodes,
-                            "recomputed_bytes", (json_int_t)row->report.recomputed_bytes));
+  mix_json_append(rows, json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:f, s:f, s:f, s:i, s:I}", "model", s->name,
+                                  "policy", s->policy, "optimizer_state", s->state ? s->state : "float32",
+                                  "batch_size", (json_int_t)s->batch, "budget", budget, "plan_bytes",
+                                  (json_int_t)row->report.peak_bytes, "share", share, "arena_share", arena,
+                                  "time_ratio", time, "recomputed_nodes", row->report.recomputed_nodes,
+                                  "recomputed_bytes", (json_int_t)row->report.recomputed_bytes));
   if (settings->text)
-    printf("%-34s %-14s %6lld %7s %10.1f %7.3f %7.3f %9.3f %6d\n", s->name, s->policy, (long long)s->batch,
-           budget, (double)row->report.peak_bytes / (1 << 20), share, arena, time,
+    printf("%-34s %-22s %6lld %7s %10.1f %7.3f %7.3f %9.3f %6d\n", s->name, policy_text(s),
+           (long long)s->batch, budget, (double)row->report.peak_bytes / (1 << 20), share, arena, time,
            row->report.recomputed_nodes);
 }
 
@@ -162,7 +179,7 @@ static bool measure(const bench_settings *settings, const subject *s, size_t *pl
     else if (mix_failed())
       return false;
     else if (settings->text)
-      printf("%-34s %-14s %6lld %7s %10s\n", s->name, s->policy, (long long)s->batch, share_names[i],
+      printf("%-34s %-22s %6lld %7s %10s\n", s->name, policy_text(s), (long long)s->batch, share_names[i],
              "no plan");
   }
   if (half_of) {
@@ -185,20 +202,28 @@ static bool measure(const bench_settings *settings, const subject *s, size_t *pl
   return true;
 }
 
+/* Bytes of the same model's plan under float32, measured before; 0: there is none. */
+static size_t float32_plan(const subject *list, int i, const size_t *plain_bytes) {
+  for (int k = 0; k < i; k++)
+    if (!strcmp(list[k].policy, "float32") && !strcmp(list[k].name, list[i].name) &&
+        list[k].batch == list[i].batch)
+      return plain_bytes[k];
+  return 0;
+}
+
 bool bench_memory(const bench_settings *settings) {
   const subject *list = settings->quick ? quick_subjects : subjects;
   json_t *rows = json_array();
-  size_t float32_bytes = 0, plain_bytes = 0;
+  size_t plain_bytes[SUBJECTS];
   bool good = true;
   mix_json_set(settings->json, "memory", rows);
   if (settings->text)
     printf("\ntraining steps under budgets of memory: the plan's bytes and the time over those without one\n"
-           "%-34s %-14s %6s %7s %10s %7s %7s %9s %6s\n",
-           "model", "policy", "batch", "budget", "plan MiB", "share", "arena", "time", "again");
+           "%-34s %-22s %6s %7s %10s %7s %7s %9s %6s\n",
+           "model", "policy, state", "batch", "budget", "plan MiB", "share", "arena", "time", "again");
   for (int i = 0; i < SUBJECTS && good; i++) {
-    const bool mixed_guide = i < GUIDES && i % 2;
-    MIX_SCOPE { good = measure(settings, &list[i], &plain_bytes, mixed_guide ? float32_bytes : 0, rows); }
-    float32_bytes = plain_bytes;
+    const size_t half_of = float32_plan(list, i, plain_bytes);
+    MIX_SCOPE { good = measure(settings, &list[i], &plain_bytes[i], half_of, rows); }
     fflush(stdout);
   }
   mix_set_memory_budget(0);
