@@ -446,6 +446,7 @@ typedef struct mix_lambda_options {
   /* The mask of the result; NULL: none. */
   mix_tensor *(*mask)(void *context, const mix_call_args *args);
   const char *function_name; /* for the config; NULL: "lambda" */
+  bool decodes;              /* each position depends on itself alone: that of mix_layer_class */
 } mix_lambda_options;
 MIX_API mix_layer *mix_lambda_with(const mix_lambda_options *options);
 

@@ -231,6 +231,58 @@ static void positions_as_an_input(void **state) {
   }
 }
 
+/* ---- layers that take each position by itself ---- */
+
+typedef mix_tensor *(*make)(mix_tensor *x);
+static mix_tensor *each_by_dense(mix_tensor *x) {
+  return mix_call(mix_time_distributed(mix_dense(FEATURES, "tanh")), x);
+}
+/* The inner layers mix what they have of one position: its features as a sequence of two. */
+static mix_tensor *each_by_sequence(mix_tensor *x) {
+  mix_tensor *pairs = mix_input(.shape = MIX_SHAPE(2, FEATURES / 2));
+  mix_tensor *y = causal(mix_multi_head_attention(2, 2), pairs);
+  mix_model *model = mix_model_new(pairs, mix_call(mix_lstm(FEATURES), y));
+  x = mix_call(mix_time_distributed(mix_reshape_layer(MIX_SHAPE(2, FEATURES / 2))), x);
+  return mix_call(mix_time_distributed(mix_model_layer(model)), x);
+}
+static mix_tensor *without_channels(mix_tensor *x) { return mix_call(mix_spatial_dropout1d(0.5), x); }
+static mix_tensor *cubed(void *context, const mix_call_args *args) {
+  (void)context;
+  mix_tensor *x = mix_call_input(args, 0);
+  return mix_multiply(mix_square(x), x);
+}
+static mix_tensor *by_function(mix_tensor *x) {
+  return mix_call(mix_lambda(.function = cubed, .decodes = true), x);
+}
+static mix_tensor *by_operations(mix_tensor *x) {
+  static const char *const configs[] = {
+      "{\"class_name\": \"Arcsinh\", \"config\": {}}",
+      "{\"class_name\": \"Threshold\", \"config\": {\"threshold\": 0.01, \"default_value\": -1}}",
+      "{\"class_name\": \"NanToNum\", \"config\": {\"nan\": 0}}"};
+  for (int i = 0; i < 3; i++) x = mix_call(mix_layer_deserialize(configs[i], NULL), x);
+  return x;
+}
+
+static void positions_by_themselves(void **state) {
+  (void)state;
+  static const make rows[] = {each_by_dense, each_by_sequence, without_channels, by_function, by_operations};
+  for (int g = 0; g < 2; g++)
+    for (int i = 0; i < (g ? 5 : 4); i++) {
+      mix_set_semantics(generations[g]);
+      mix_set_seed(7);
+      mix_set_global_policy("float64");
+      mix_tensor *tokens = mix_input(.shape = MIX_SHAPE(WINDOW), .dtype = "int32");
+      mix_tensor *x = mix_call(mix_embedding(VOCABULARY, FEATURES), tokens);
+      x = causal(mix_multi_head_attention(2, 4), rows[i](x));
+      mix_model *model = mix_model_new(tokens, x);
+      mix_set_global_policy("float32");
+      assert_no_error();
+      mix_tensor *fed = some_tokens(2, WINDOW);
+      assert_all_near(decoded(mix_decode_state_new(model, .batch = 2), fed), mix_model_call(model, fed),
+                      1e-10);
+    }
+}
+
 /* ---- models from files ---- */
 
 /* An attention layer inside a model inside a model, and a Sequential model; from a Keras file. */
@@ -262,7 +314,6 @@ static void models_of_files(void **state) {
 
 /* ---- what is refused ---- */
 
-typedef mix_tensor *(*make)(mix_tensor *x);
 static mix_tensor *bidirectional(mix_tensor *x) {
   return mix_call(mix_multi_head_attention(2, 4, .name = "both"), x, .arguments = mix_list_of(x));
 }
@@ -301,6 +352,12 @@ static mix_tensor *permuted(mix_tensor *x) {
 static mix_tensor *doubled(mix_tensor *x) {
   return mix_call(mix_concatenate(.axis = 1, .name = "doubled"), mix_list_of(x, x));
 }
+static mix_tensor *by_any_function(mix_tensor *x) {
+  return mix_call(mix_lambda(.function = cubed, .name = "cubed"), x);
+}
+static mix_tensor *each_by_any_function(mix_tensor *x) {
+  return mix_call(mix_time_distributed(mix_lambda(.function = cubed), .name = "each"), x);
+}
 static const mix_layer_class silent = {
     .size = sizeof(mix_layer_class), .name = "Silent", .call = counting_call};
 static mix_tensor *of_a_user(mix_tensor *x) { return mix_call(mix_layer_new(&silent, .name = "mine"), x); }
@@ -320,6 +377,8 @@ static void models_that_are_refused(void **state) {
               {over_positions, "layer 'over' (EinsumDense) mixes positions"},
               {pooled, "layer 'pooled' (GlobalAveragePooling1D) mixes positions"},
               {doubled, "layer 'doubled' (Concatenate) made a result of shape (1, 2, 8) of 1 new positions"},
+              {by_any_function, "layer 'cubed' (Lambda) does not say that its function can be decoded"},
+              {each_by_any_function, "layer 'each' (TimeDistributed) mixes positions"},
               {of_a_user, "layer 'mine' is of the class Silent, which does not say"}};
   mix_set_semantics("keras3");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -435,12 +494,19 @@ static void bad_calls(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(logits_of_the_whole_window),     TEST(attention_within_its_bound),
-      TEST(going_back_and_changing_places), TEST(threads_and_weights),
-      TEST(one_plan_for_all_positions),     TEST(masks_and_shared_layers),
-      TEST(positions_as_an_input),          TEST(models_of_files),
-      TEST(models_that_are_refused),        TEST(nothing_is_left_of_what_was_rewound),
-      TEST(only_eager_functions_decode),    TEST(bad_calls),
+      TEST(logits_of_the_whole_window),
+      TEST(attention_within_its_bound),
+      TEST(going_back_and_changing_places),
+      TEST(threads_and_weights),
+      TEST(one_plan_for_all_positions),
+      TEST(masks_and_shared_layers),
+      TEST(positions_as_an_input),
+      TEST(positions_by_themselves),
+      TEST(models_of_files),
+      TEST(models_that_are_refused),
+      TEST(nothing_is_left_of_what_was_rewound),
+      TEST(only_eager_functions_decode),
+      TEST(bad_calls),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -1,6 +1,7 @@
 /* SpatialDropout1D, 2D and 3D: drop whole channels (Tompson et al.: Efficient object localization using
  * convolutional networks; arXiv:1411.4280). */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/builtin.h"
 #include <string.h>
 
@@ -54,6 +55,7 @@ static bool ready_3d(mix_layer *layer) { return spatial_dropout_ready(layer, 3);
   MIX_LAYER_KIND_ONLY(spatial_dropout##dimensions##d, mix_spatial_dropout_options, .fields = rows,           \
                       .built_from_start = true, .call_training = MIX_FALSE, .check = spatial_dropout_check,  \
                       .ready = ready_##dimensions##d, .seed = offsetof(mix_spatial_dropout_options, seed),   \
+                      .decodes = mix_decodes,                                                                \
                       MIX_LAYER_CLASS(.name = "SpatialDropout" #dimensions "D",                              \
                                       .call = spatial_dropout_call, .output_shape = mix_layer_same_shape,    \
                                       .get_config = spatial_dropout_config, .supports_masking = true))

@@ -333,11 +333,15 @@ static mix_tensor *saturate_cast(const mix_operands *o, mix_tensor *x) {
 /* ---- the tables ---- */
 
 #define UNARY(name, module, function, ...)                                                                   \
-  MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
+  MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, .elementwise = true, __VA_ARGS__)
 #define FLOATING(name, module, function) UNARY(name, module, function, .rule = MIX_OPERANDS_FLOATING)
 #define BINARY(name, function, type)                                                                         \
-  MIX_KERAS_OPERATION(name, "numpy", "x1 x2", "", .binary = function, .rule = MIX_OPERANDS_##type)
-#define BITS(name, function) MIX_KERAS_OPERATION(name, "numpy", "x y", "", .binary = function)
+  MIX_KERAS_OPERATION(name, "numpy", "x1 x2", "", .binary = function, .elementwise = true,                   \
+                      .rule = MIX_OPERANDS_##type)
+#define BITS(name, function)                                                                                 \
+  MIX_KERAS_OPERATION(name, "numpy", "x y", "", .binary = function, .elementwise = true)
+#define BUILT(name, module, operands, options, function, ...)                                                \
+  MIX_KERAS_OPERATION(name, module, operands, options, .build = function, .elementwise = true, __VA_ARGS__)
 
 const mix_keras_operation mix_keras_function_operations[] = {
     FLOATING("Arcsin", "numpy", arcsin_),
@@ -385,20 +389,17 @@ const mix_keras_operation mix_keras_function_operations[] = {
     BINARY("Logaddexp", logaddexp, FLOATING),
     BINARY("Logaddexp2", logaddexp2, FLOATING),
     BINARY("Ldexp", ldexp_, FLOATING),
-    MIX_KERAS_OPERATION("Nextafter", "numpy", "x1 x2", "", .build = nextafter_,
-                        .rule = MIX_OPERANDS_FLOATING),
-    MIX_KERAS_OPERATION("Gcd", "numpy", "x1 x2", "", .build = gcd),
-    MIX_KERAS_OPERATION("Lcm", "numpy", "x1 x2", "", .build = lcm),
-    MIX_KERAS_OPERATION("Isclose", "numpy", "x1 x2 rtol=1e-5 atol=1e-8", "equal_nan", .build = isclose),
+    BUILT("Nextafter", "numpy", "x1 x2", "", nextafter_, .rule = MIX_OPERANDS_FLOATING),
+    BUILT("Gcd", "numpy", "x1 x2", "", gcd),
+    BUILT("Lcm", "numpy", "x1 x2", "", lcm),
+    BUILT("Isclose", "numpy", "x1 x2 rtol=1e-5 atol=1e-8", "equal_nan", isclose),
     MIX_KERAS_OPERATION("AllClose", "numpy", "x1 x2", "rtol=1e-5 atol=1e-8 equal_nan", .build = allclose),
-    MIX_KERAS_OPERATION("NanToNum", "numpy", "x", "nan=0 posinf neginf", .build = nan_to_num),
-    MIX_KERAS_OPERATION("Threshold", "nn", "x", "threshold default_value", .build = threshold,
-                        .rule = MIX_OPERANDS_FLOATING),
-    MIX_KERAS_OPERATION("Select", "numpy", "condlist choicelist default=0", "", .build = select_,
-                        .bare = true),
-    MIX_KERAS_OPERATION("Array", "numpy", "x", "dtype", .build = array_),
+    BUILT("NanToNum", "numpy", "x", "nan=0 posinf neginf", nan_to_num),
+    BUILT("Threshold", "nn", "x", "threshold default_value", threshold, .rule = MIX_OPERANDS_FLOATING),
+    BUILT("Select", "numpy", "condlist choicelist default=0", "", select_, .bare = true),
+    BUILT("Array", "numpy", "x", "dtype", array_),
     MIX_KERAS_OPERATION("View", "numpy", "x", "dtype", .build = view),
-    MIX_KERAS_OPERATION("SaturateCast", "core", "x", "dtype", .build = saturate_cast),
+    BUILT("SaturateCast", "core", "x", "dtype", saturate_cast),
     {.operation = {0}}};
 
 static mix_tensor *ndtri(mix_tensor *x) {

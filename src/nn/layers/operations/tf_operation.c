@@ -39,9 +39,12 @@ static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static bool op_lambda_decodes(const mix_layer *layer, const mix_call_args *args) {
+  static const mix_operation *const elementwise[] = {mix_tf_elementwise_operations,
+                                                     mix_tf_function_operations};
   const char *function = ((const op_lambda_options *)layer->data)->function;
-  for (const mix_operation *of = mix_tf_elementwise_operations; of->name; of++)
-    if (!strcmp(of->name, function)) return true;
+  for (int i = 0; i < 2; i++)
+    for (const mix_operation *of = elementwise[i]; of->name; of++)
+      if (!strcmp(of->name, function)) return true;
   return false;
 }
 

@@ -1,5 +1,6 @@
 /* TimeDistributed: a layer on every step of sequences, as one batch of all steps where that is the same. */
 #include "base/error.h"
+#include "nn/layer/decoding.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 
@@ -93,7 +94,20 @@ static mix_list *call_steps(mix_layer *layer, const mix_call_args *args, mix_ten
 
 /* ---- calling ---- */
 
-static mix_list *call(mix_layer *layer, const mix_call_args *args) {
+/* May the result of one step depend on others, by a function that is not the library's? */
+static bool couples_steps(const mix_layer *layer) {
+  const bool function = !layer->kind && !layer->is_model && !layer->is_input;
+  bool couples = function || layer->kind == &mix_lambda_kind || (layer->kind && layer->kind->call_has_form);
+  for (int i = 0; !couples && i < mix_list_count(layer->layers); i++)
+    couples = couples_steps(mix_list_items(layer->layers)[i]);
+  return couples;
+}
+
+static bool time_distributed_decodes(const mix_layer *layer, const mix_call_args *args) {
+  return !couples_steps(inner_of(layer));
+}
+
+static mix_list *call_all(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
   if (!x || !is_sequence(layer, mix_tensor_shape(x))) return NULL;
   const mix_shape sequence = mix_tensor_shape(x), rows = folded(sequence);
@@ -109,9 +123,17 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(symbolic ? symbol(mix_tensor_dtype(y), shape) : mix_reshape(y, shape));
 }
 
+/* Positions of the inner layer are others than those that are decoded. */
+static mix_list *call(mix_layer *layer, const mix_call_args *args) {
+  mix_decoding *decoding = mix_decoding_set(NULL);
+  mix_list *results = call_all(layer, args);
+  mix_decoding_set(decoding);
+  return results;
+}
+
 static const mix_field_row fields[] = {
     {MIX_FIELD(mix_time_distributed_options, layer), &mix_field_layer, .required = true}, {0}};
 MIX_LAYER_KIND(time_distributed, mix_time_distributed_options, .fields = fields, .ready = ready,
-               .call_has_mask = true,
+               .call_has_mask = true, .decodes = time_distributed_decodes,
                MIX_LAYER_CLASS(.name = "TimeDistributed", .build = build, .call = call,
                                .supports_masking = true))
