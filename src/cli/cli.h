@@ -33,10 +33,10 @@ typedef struct cli_options {
   const char *const *float32_layers;        /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map; /* files; NULL: none */
   const char *lora_layers, *save_lora, *load_lora;
-  const char *label, *features, *words, *missing, *unknown,
-      *columns;      /* of --data FILE.csv; NULL: not given */
-  int64_t lora_rank; /* 0: no LoRA is added */
-  double lora_alpha; /* 0: the rank */
+  const char *label, *features, *words, *missing, *unknown, *columns, *delimiter,
+      *validation_data; /* of --data FILE.csv; NULL: not given */
+  int64_t lora_rank;    /* 0: no LoRA is added */
+  double lora_alpha;    /* 0: the rank */
   const char *simulate;
   bool stochastic_rounding;
   const char *const *simulate_except; /* as float32_layers */
@@ -122,6 +122,7 @@ typedef struct cli_part {
 } cli_part;
 typedef struct cli_data {
   cli_part train, test;
+  cli_part validation; /* of its own, beside --data */
   const char *source;
   int64_t width;            /* the guide's model: elements per example */
   mix_csv_columns *columns; /* of a table; else NULL */
@@ -152,8 +153,11 @@ bool cli_load_table(const cli_options *options, int command, cli_data *data);
 /* The words of the label, 0 if it has none, and that of a class; NULL: it is none of them. */
 int64_t cli_label_words(const cli_data *data);
 const char *cli_label_word(const cli_data *data, int64_t label);
-/* Writes the columns of a table beside the model's file. */
+/* Writes the columns of a table beside the model's file. Of other data, removes those of the model that was
+ * there before. */
 mix_status cli_save_columns(const cli_data *data, const char *path);
+/* The columns beside one file for another, which is made of it, or of `model` (NULL: none) if it has none. */
+mix_status cli_copy_columns(const char *from, const char *model, const char *to);
 
 /* invented_data.c: made-up data, in the shapes and dtypes that the model takes; labels as its losses take
  * them, if it is compiled. False with the error recorded. */

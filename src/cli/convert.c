@@ -176,7 +176,10 @@ static int convert(const conversion *p) {
   if (model && p->merge_lora && mix_model_merge_lora(model) == MIX_OK && model->state)
     cli_compile_again(model);
   if (model && !mix_failed()) model = in_generation(p, model);
-  return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK ? CLI_OK : cli_fail();
+  return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK &&
+                 cli_copy_columns(p->in, p->model, p->out) == MIX_OK
+             ? CLI_OK
+             : cli_fail();
 }
 
 int cli_convert(int argc, char **argv) {

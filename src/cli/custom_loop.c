@@ -236,8 +236,10 @@ static bool run_epoch(loop *l, mix_iterator *batches) {
   return mix_error() == MIX_OK;
 }
 
-/* Splits off the last rows as validation data. */
-static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
+/* Validation data of their own, or the last rows. */
+static bool split(loop *l, const cli_part *own, mix_tensor **x, mix_tensor **y) {
+  l->x_validation = own->x;
+  l->y_validation = own->y;
   double part = l->options->validation_split;
   int64_t total = mix_tensor_shape(*x).dims[0], count = (int64_t)floor((double)total * (1.0 - part));
   if (count == 0 || (count == total && part > 0)) {
@@ -292,7 +294,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   l.training = (training){
       .model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
   mix_tensor *x = data->train.x, *y = data->train.y;
-  if (!split(&l, &x, &y)) return false;
+  if (!split(&l, &data->validation, &x, &y)) return false;
   l.rows = mix_tensor_shape(x).dims[0];
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;
   l.train = mix_dataset_from_tensors(x, y);

@@ -29,6 +29,10 @@ const cli_option_row cli_option_rows[] = {
     {"columns", TEXT, FIELD(columns), RUNS, "FILE.json",
      "of --data FILE.csv: the columns that a model has learned from, their words and means (default: those "
      "that train --save FILE wrote to FILE.columns.json, if the model is FILE)"},
+    {"delimiter", TEXT, FIELD(delimiter), RUNS, "CHARACTER|tab",
+     "of --data FILE.csv: what stands between fields (default a comma)"},
+    {"validation-data", TEXT, FIELD(validation_data), CLI_TRAIN, "FILE.csv",
+     "beside --data FILE.csv: the table to validate on, read by the columns of the training data"},
     {"image-size", COUNT, FIELD(image_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "
      "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},

@@ -170,7 +170,10 @@ static int quantize(const request *r) {
   if (model) mix_model_quantize_with(model, &own);
   if (model && !mix_failed() && count_quantized(model->layer) == before) return refuse_copy(r);
   if (model && model->state && !mix_failed()) cli_compile_again(model);
-  return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK ? CLI_OK : cli_fail();
+  return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK &&
+                 cli_copy_columns(r->in, NULL, r->out) == MIX_OK
+             ? CLI_OK
+             : cli_fail();
 }
 
 int cli_quantize(int argc, char **argv) {

@@ -7,6 +7,7 @@
 #include "data/sources/csv_columns.h"
 #include "formats/file.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define ENDING ".csv"
@@ -30,11 +31,42 @@ static bool rules_are_known(const char *command, const cli_options *o) {
   return false;
 }
 
+/* "tab" is a word, for a tab is hard to type. */
+static const char *delimiter_of(const cli_options *o) {
+  return o->delimiter && !strcmp(o->delimiter, "tab") ? "\t" : o->delimiter;
+}
+
+static bool delimiter_is_known(const char *command, const cli_options *o) {
+  const char *delimiter = delimiter_of(o);
+  if (!delimiter || (strlen(delimiter) == 1 && !strchr("\"\r\n", *delimiter))) return true;
+  fprintf(stderr, "mixtape %s: --delimiter: '%s' given; expected one character such as ;, or tab\n", command,
+          o->delimiter);
+  return false;
+}
+
+/* Tables are validated on tables, and on rows of one kind. */
+static bool validation_agrees(const char *command, const cli_options *o) {
+  if (!o->validation_data) return true;
+  if (o->validation_split)
+    fprintf(stderr,
+            "mixtape %s: --validation-split and --validation-data both say what to validate on; leave "
+            "one out\n",
+            command);
+  else if (!cli_is_table(o->validation_data))
+    fprintf(stderr, "mixtape %s: --validation-data: '%s' given; expected FILE.csv\n", command,
+            o->validation_data);
+  else
+    return true;
+  return false;
+}
+
 bool cli_table_options_agree(const char *command, const cli_options *o) {
-  const char *of_table = o->columns   ? "--columns"
-                         : o->missing ? "--missing"
-                         : o->unknown ? "--unknown"
-                                      : chosen(o);
+  const char *of_table = o->columns           ? "--columns"
+                         : o->missing         ? "--missing"
+                         : o->unknown         ? "--unknown"
+                         : o->delimiter       ? "--delimiter"
+                         : o->validation_data ? "--validation-data"
+                                              : chosen(o);
   const bool table = o->data && cli_is_table(o->data), file = cli_is_model_file(o);
   if (of_table && !table)
     fprintf(stderr, "mixtape %s: %s belongs to --data FILE.csv, and the data are %s\n", command, of_table,
@@ -49,7 +81,7 @@ bool cli_table_options_agree(const char *command, const cli_options *o) {
     fprintf(stderr, "mixtape %s: --data %s: --label COLUMN is missing, the column to learn\n", command,
             o->data);
   else
-    return rules_are_known(command, o);
+    return rules_are_known(command, o) && delimiter_is_known(command, o) && validation_agrees(command, o);
   return false;
 }
 
@@ -90,6 +122,15 @@ static bool check_words(const cli_options *o, const mix_csv_columns *columns) {
   return true;
 }
 
+static bool load_validation(const cli_options *o, cli_data *data) {
+  mix_csv_table table = mix_csv_load(o->validation_data, .missing = o->missing, .unknown = o->unknown,
+                                     .columns = data->columns, .delimiter = delimiter_of(o));
+  if (mix_failed()) return false;
+  data->validation = (cli_part){.x = table.x, .y = table.y};
+  return table.rows > 0 ||
+         mix_fail_value("%s: holds no examples; expected rows to validate on", o->validation_data);
+}
+
 bool cli_load_table(const cli_options *o, int command, cli_data *data) {
   const bool trains = command == CLI_TRAIN, predicts = command == CLI_PREDICT;
   mix_csv_columns *known = known_columns(o);
@@ -99,16 +140,17 @@ bool cli_load_table(const cli_options *o, int command, cli_data *data) {
         "%s: --label COLUMN is missing, the column to learn, for no columns are kept beside "
         "the model's file",
         o->data);
-  mix_csv_table table = mix_csv_load(o->data, .label = known ? NULL : o->label, .features = o->features,
-                                     .words = o->words, .missing = o->missing, .unknown = o->unknown,
-                                     .columns = known, .no_label = known && predicts);
+  mix_csv_table table =
+      mix_csv_load(o->data, .label = known ? NULL : o->label, .features = o->features, .words = o->words,
+                   .missing = o->missing, .unknown = o->unknown, .columns = known,
+                   .no_label = known && predicts, .delimiter = delimiter_of(o));
   if (mix_failed() || (!known && !trains && !check_words(o, table.columns))) return false;
   if (!mix_csv_columns_name(table.columns, -1) && !predicts)
     return mix_fail_value("%s: the columns that are kept have no label; name it by --label", o->data);
   const cli_part part = {.x = table.x, .y = predicts ? NULL : table.y};
   *data = (cli_data){.source = o->data, .columns = table.columns};
   *(trains ? &data->train : &data->test) = part;
-  return true;
+  return !o->validation_data || load_validation(o, data);
 }
 
 int64_t cli_label_words(const cli_data *data) {
@@ -121,9 +163,32 @@ const char *cli_label_word(const cli_data *data, int64_t label) {
   return label < cli_label_words(data) ? mix_csv_columns_word(data->columns, -1, (int)label) : NULL;
 }
 
+/* Of a model that another has replaced. */
+static mix_status remove_columns(const char *path) {
+  char *beside = path_beside(path);
+  if (beside && remove(beside) && errno != ENOENT)
+    mix_fail_io("%s: cannot be removed: %s; it has the columns of a model that was replaced", beside,
+                strerror(errno));
+  mix_free(beside);
+  return mix_error();
+}
+
 mix_status cli_save_columns(const cli_data *data, const char *path) {
-  char *beside = data->columns ? path_beside(path) : NULL;
+  if (!data->columns) return remove_columns(path);
+  char *beside = path_beside(path);
   if (beside) mix_csv_columns_save(data->columns, beside);
   mix_free(beside);
   return mix_error();
+}
+
+mix_status cli_copy_columns(const char *from, const char *model, const char *to) {
+  char *beside = path_beside(from);
+  if (beside && model && !mix_file_exists(beside)) {
+    mix_free(beside);
+    beside = path_beside(model);
+  }
+  cli_data data = {0};
+  if (beside && mix_file_exists(beside)) data.columns = mix_csv_columns_load(beside);
+  mix_free(beside);
+  return mix_failed() ? mix_error() : cli_save_columns(&data, to);
 }

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "formats/file.h"
 #include "model/model.h"
+#include "train/callback.h"
 
 #include <math.h>
 #include <string.h>
@@ -74,23 +75,35 @@ mix_fit_options cli_fit_options(const cli_options *options, const mix_model *mod
   return fit;
 }
 
+static mix_status save_beside(void *data, const char *path) { return cli_save_columns(data, path); }
+
+static void add_callbacks(const cli_options *options, const cli_data *data, mix_fit_options *fit) {
+  if (options->callback_count || options->tensorboard || options->checkpoint)
+    fit->callbacks = mix_list_new(0, NULL);
+  for (int i = 0; i < options->callback_count; i++) {
+    if (mix_distribution_rank(mix_distribution_current()) && cli_callback_is_local(options->callbacks[i]))
+      continue;
+    mix_callback *callback = mix_callback_from_text(options->callbacks[i]);
+    mix_model_checkpoint_notify(callback, save_beside, (void *)data);
+    mix_list_append(fit->callbacks, callback);
+  }
+  if (options->tensorboard)
+    mix_list_append(fit->callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
+  if (options->checkpoint)
+    mix_list_append(fit->callbacks,
+                    mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq,
+                                           .keep_checkpoint = true, .force = options->force));
+}
+
 static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data,
                       cli_history *history, cli_step_log *log) {
   mix_fit_options fit = cli_fit_options(options, model, &data->train);
   fit.verbose = cli_verbose(options);
   fit.on_step = log->file ? log_step : NULL;
   fit.context = log;
-  if (options->callback_count || options->tensorboard || options->checkpoint)
-    fit.callbacks = mix_list_new(0, NULL);
-  for (int i = 0; i < options->callback_count; i++)
-    if (!mix_distribution_rank(mix_distribution_current()) || !cli_callback_is_local(options->callbacks[i]))
-      mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
-  if (options->tensorboard)
-    mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
-  if (options->checkpoint)
-    mix_list_append(fit.callbacks,
-                    mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq,
-                                           .keep_checkpoint = true, .force = options->force));
+  fit.validation_x = data->validation.x;
+  fit.validation_y = data->validation.y;
+  add_callbacks(options, data, &fit);
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);

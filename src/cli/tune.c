@@ -129,7 +129,10 @@ static int save(const tuned *t, const mix_tuning *tuning) {
   cli_options options;
   choose(t, t->options->policy, t->options->seed, mix_tuning_layers(tuning), &options);
   mix_model *model = cli_compiled_model(&options, t->width);
-  return model && cli_save(model, options.save, 0) == MIX_OK ? CLI_OK : cli_fail();
+  return model && cli_save(model, options.save, 0) == MIX_OK &&
+                 cli_save_columns(&t->data, options.save) == MIX_OK
+             ? CLI_OK
+             : cli_fail();
 }
 
 static int save_map(const tuned *t, mix_tuning *tuning) {

@@ -91,9 +91,14 @@ void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
  * if only a redraw is due, with those of a step that is over. */
 bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index);
 
+/* callbacks/model_checkpoint.c: has a ModelCheckpoint call `saved` with the path of each file that it has
+ * written; other callbacks are left alone. */
+void mix_model_checkpoint_notify(mix_callback *callback, mix_status (*saved)(void *context, const char *path),
+                                 void *context);
+
 /* Makes a callback that owns its context. On failure the context is released at once. */
 mix_callback *mix_callback_own(const mix_callback_options *options);
-#define MIX_CALLBACK_OWN(...)                                                                               \
+#define MIX_CALLBACK_OWN(...)                                                                                \
   mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options), __VA_ARGS__})
 /* Returns the callback, which may be NULL. */
 mix_callback *mix_callback_steers(mix_callback *callback, mix_callback_steering steering);

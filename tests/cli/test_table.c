@@ -1,6 +1,8 @@
-/* Tables of the program: what train keeps of the columns, what evaluate and predict make of other tables by
- * it, which commands take them, and what is refused. */
+/* Tables of the program: what train keeps of the columns and where they follow the model, what evaluate,
+ * predict and validation make of other tables by it, which commands take them, and what is refused. */
 #include "cli/program.h"
+
+#include <unistd.h>
 
 enum { ROWS = 48 };
 
@@ -180,6 +182,101 @@ static void unknown_words(void **state) {
               0);
 }
 
+/* ---- validation ---- */
+
+static void a_table_to_validate_on(void **state) {
+  (void)state;
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    double losses[2][2];
+    /* the same rows as a part of the training data, which are split before they are shuffled */
+    for (int own = 0; own < 2; own++) {
+      FILE *file = fopen(in_folder("both.csv"), "w");
+      fputs("size,colour,side\n", file);
+      for (int r = 0; r < (own ? 32 : ROWS); r++)
+        fprintf(file, "%d,\"%s\",%s\n", r % 7, colour_of(r), side_of(r));
+      assert_int_equal(fclose(file), 0);
+      file = fopen(in_folder("last.csv"), "w");
+      fputs("colour,side,size,unused\n", file);
+      for (int r = 32; r < ROWS; r++) fprintf(file, "\"%s\",%s,%d,x\n", colour_of(r), side_of(r), r % 7);
+      assert_int_equal(fclose(file), 0);
+      assert_code(run_program("train", "--data", in_folder("both.csv"), "--label", "side", "--units", "4",
+                              "--epochs", "2", "--seed", "3", "--json", "--verbose", "0", "--loop", loops[i],
+                              own ? "--validation-data" : "--validation-split",
+                              own ? in_folder("last.csv") : "0.33"),
+                  0);
+      json_t *object = printed_object(), *history = json_object_get(object, "history");
+      for (int e = 0; e < 2; e++)
+        losses[own][e] = number_in(json_array_get(json_object_get(history, "val_loss"), (size_t)e));
+      json_decref(object);
+    }
+    assert_memory_equal(losses[0], losses[1], sizeof losses[0]);
+  }
+  write_in_folder("/new.csv", "colour,size,side\nred,1,top\nviolet,2,top\n");
+  assert_code(run_program(TRAIN, "--validation-data", in_folder("new.csv")), 1);
+  assert_has(program_err, "new.csv, line 3, column 'colour': 'violet' is none of the column's words");
+  assert_code(run_program(TRAIN, "--validation-data", in_folder("new.csv"), "--unknown", "index"), 0);
+  write_in_folder("/new.csv", "colour,size,side\nred,1,inside\n");
+  assert_code(run_program(TRAIN, "--validation-data", in_folder("new.csv"), "--unknown", "index"), 1);
+  assert_has(program_err, "'inside' is none of the label's words");
+  write_in_folder("/new.csv", "colour,size,side\n");
+  assert_code(run_program(TRAIN, "--validation-data", in_folder("new.csv")), 1);
+}
+
+static void delimiters(void **state) {
+  (void)state;
+  static const char *const names[] = {";", "tab"};
+  for (int i = 0; i < 2; i++) {
+    write_in_folder("/d.csv", i ? "x\ty\n1\ta,b\n2\tc\n" : "x;y\n1;a,b\n2;c\n");
+    assert_code(run_program("train", "--data", in_folder("d.csv"), "--label", "y", "--units", "4",
+                            "--delimiter", names[i], "--validation-data", in_folder("d.csv"), "--save",
+                            in_folder("d.keras")),
+                0);
+    assert_code(run_program("predict", "--data", in_folder("d.csv"), "--model", in_folder("d.keras"),
+                            "--delimiter", names[i]),
+                0);
+    static char text[4096];
+    read_text(in_folder("d.keras.columns.json"), text, sizeof text);
+    assert_has(text, "\"a,b\"");
+  }
+}
+
+/* ---- what other files of the model have beside them ---- */
+
+static bool has_columns(const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "%s.columns.json", name);
+  return access(in_folder(path), F_OK) == 0;
+}
+
+static void the_columns_follow_the_model(void **state) {
+  (void)state;
+  char callback[512];
+  snprintf(callback, sizeof callback, "model_checkpoint:filepath=%s", in_folder("epoch-{epoch}.keras"));
+  assert_code(run_program(TRAIN, "--epochs", "2", "--save", in_folder("f.keras"), "--callback", callback), 0);
+  assert_true(has_columns("f.keras") && has_columns("epoch-1.keras") && has_columns("epoch-2.keras"));
+  assert_code(run_program("convert", in_folder("f.keras"), in_folder("f.h5")), 0);
+  assert_code(run_program("convert", in_folder("f.keras"), in_folder("f.npz")), 0);
+  assert_code(
+      run_program("convert", in_folder("f.npz"), in_folder("g.keras"), "--model", in_folder("f.keras")), 0);
+  static const char *const followers[] = {"f.h5", "f.npz", "g.keras", "epoch-2.keras"};
+  for (int i = 0; i < 4; i++) assert_true(has_columns(followers[i]));
+  for (int i = 0; i < 4; i++)
+    if (i != 1)
+      assert_code(
+          run_program("predict", "--model", in_folder(followers[i]), "--data", in_folder("plain.csv")), 0);
+  assert_code(run_program(TRAIN, "--semantics", "keras3", "--save", in_folder("k3.keras")), 0);
+  assert_code(run_program("quantize", in_folder("k3.keras"), in_folder("q.keras"), "--mode", "int8"), 0);
+  assert_true(has_columns("q.keras"));
+  /* a model of other data, in the same place */
+  assert_code(run_program("train", "--data", "digits", "--units", "4", "--steps", "1", "--save",
+                          in_folder("f.keras")),
+              0);
+  assert_false(has_columns("f.keras"));
+  assert_code(run_program("convert", in_folder("f.keras"), in_folder("f.h5")), 0);
+  assert_false(has_columns("f.h5"));
+}
+
 static void options_that_do_not_belong_together(void **state) {
   (void)state;
   static const char *const rows[][5] = {
@@ -190,6 +287,8 @@ static void options_that_do_not_belong_together(void **state) {
       {"--data", "x.csv", "--unknown", "some", "--unknown: 'some' given"},
       {"--data", "x.csv", "--model", "resnet56", "resnet56 takes no table"},
       {"--data", "x.csv", "--label", "", "--label: '' given"},
+      {"--data", "x.npz", "--delimiter", ";", "--delimiter belongs to --data FILE.csv"},
+      {"--data", "x.npz", "--validation-data", "y.csv", "--validation-data belongs to --data FILE.csv"},
       {"--data", ".csv", "--label", "y", "--data: '.csv' given"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_code(run_program("train", rows[i][0], rows[i][1], rows[i][2], rows[i][3]), 2);
@@ -199,6 +298,12 @@ static void options_that_do_not_belong_together(void **state) {
   assert_has(program_err, "--columns c.json says which columns there are; leave --label out");
   assert_code(run_program(TRAIN, "--missing", "some"), 2);
   assert_has(program_err, "--missing: 'some' given; expected error, drop, mean or a number");
+  assert_code(run_program(TRAIN, "--delimiter", "semicolon"), 2);
+  assert_has(program_err, "--delimiter: 'semicolon' given; expected one character such as ;, or tab");
+  assert_code(run_program(TRAIN, "--validation-data", "x.npz"), 2);
+  assert_has(program_err, "--validation-data: 'x.npz' given; expected FILE.csv");
+  assert_code(run_program(TRAIN, "--validation-data", "x.csv", "--validation-split", "0.5"), 2);
+  assert_has(program_err, "leave one out");
   assert_code(run_program("train", "--data", in_folder("none.csv"), "--label", "y"), 1);
   assert_has(program_err, "none.csv: cannot be opened");
 }
@@ -210,6 +315,9 @@ int main(void) {
       cmocka_unit_test(every_command_of_data_takes_tables),
       cmocka_unit_test(numbers_are_learned),
       cmocka_unit_test(unknown_words),
+      cmocka_unit_test(a_table_to_validate_on),
+      cmocka_unit_test(delimiters),
+      cmocka_unit_test(the_columns_follow_the_model),
       cmocka_unit_test(options_that_do_not_belong_together),
   };
   return cmocka_run_group_tests(tests, setup, folder_end);

@@ -15,6 +15,8 @@ typedef struct checkpoint {
   int64_t epoch, batches_since;
   bool whole; /* saves models, not weights */
   bool begun; /* direction and best value are set; later fits continue from them */
+  mix_status (*saved)(void *context, const char *path); /* called with each file; NULL: nothing */
+  void *context;
 } checkpoint;
 
 static mix_status checkpoint_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
@@ -40,7 +42,9 @@ static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix
   if (!mix_format_path(c->options.filepath, c->epoch, batch, logs, path, sizeof path) ||
       !mix_make_folders(path))
     return mix_error();
-  return c->whole ? mix_model_save(model, path) : mix_model_save_weights(model, path);
+  if ((c->whole ? mix_model_save(model, path) : mix_model_save_weights(model, path)) != MIX_OK)
+    return mix_error();
+  return c->saved ? c->saved(c->context, path) : MIX_OK;
 }
 
 static mix_status checkpoint_epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
@@ -103,4 +107,11 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
                           .on_epoch_end = batches ? NULL : checkpoint_epoch_end,
                           .on_train_batch_end = batches ? checkpoint_batch_end : NULL,
                           .get_state = checkpoint_get_state, .set_state = checkpoint_set_state);
+}
+
+void mix_model_checkpoint_notify(mix_callback *callback, mix_status (*saved)(void *context, const char *path),
+                                 void *context) {
+  if (!callback || callback->options.on_train_begin != checkpoint_begin) return;
+  ((checkpoint *)callback->options.context)->saved = saved;
+  ((checkpoint *)callback->options.context)->context = context;
 }
