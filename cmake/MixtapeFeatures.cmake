@@ -1,7 +1,7 @@
 # Parts of the library that a build may leave out: an option, the packages that it needs, its sources. Where a
 # part is off, src/absent/NAME.c has the functions that others call, each of which fails with an error that
 # names the part and the option; src/absent/NAME_cli.c those of the program.
-set(MIXTAPE_FEATURES cli download drawing images mpi xla)
+set(MIXTAPE_FEATURES cli download drawing images mpi onnx xla)
 set(cli_title "the program mixtape")
 set(download_title "downloads of data sets")
 set(download_packages libcurl)
@@ -14,6 +14,8 @@ set(images_packages libpng libjpeg)
 set(images_sources src/formats/image_file.c src/cli/bench/image_folder.c)
 set(mpi_title "training in several processes")
 set(mpi_sources src/distribute/plugin.c)
+set(onnx_title "models as ONNX")
+set(onnx_sources src/onnx/)
 set(xla_title "the devices cuda and xla")
 set(xla_sources src/backend/xla/)
 
