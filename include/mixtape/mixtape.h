@@ -21,6 +21,7 @@
 #include <mixtape/distribute.h>
 #include <mixtape/dtype.h>
 #include <mixtape/einsum.h>
+#include <mixtape/export.h>
 #include <mixtape/function.h>
 #include <mixtape/generate.h>
 #include <mixtape/graph_rewrite.h>

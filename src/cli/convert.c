@@ -6,6 +6,7 @@
 #include "saving/model_json.h"
 
 #include <math.h>
+#include <mixtape/export.h>
 #include <mixtape/lora.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static void usage(FILE *out) {
           "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
           "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
           "                       [--weight-map FILE.json]\n"
+          "                       [--opset N] [--weights compute|float32] [--widen]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -26,6 +28,7 @@ static void usage(FILE *out) {
           "  .weights.json  the same in shards, an index of them and .weights.h5 files beside it\n"
           "  .npz         the weights alone, in get_weights() order\n"
           "  .safetensors  the weights alone, in their own dtypes\n"
+          "  .onnx        what the model predicts, for other runtimes\n"
           "\n"
           "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
           "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
@@ -40,15 +43,21 @@ static void usage(FILE *out) {
           "  --weight-map FILE.json  of IN in safetensors: which tensor becomes which weight\n"
           "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
           "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
+          "  --opset N         of OUT in ONNX: the version of its operators, 17 to 23 (default 17, or\n"
+          "                    22 where a layer computes in bfloat16)\n"
+          "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
+          "                    default), or float32, with casts behind them\n"
+          "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
           "  --no-compile      without compile settings and optimizer state\n"
           "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
   const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora,
-      *weight_map;
+      *weight_map, *opset, *weights;
   double max_shard_size;
-  bool no_compile, merge_lora;
+  int opset_number;
+  bool no_compile, merge_lora, widen;
 } conversion;
 
 static int wrong(const char *message, const char *value) {
@@ -68,7 +77,9 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--policy-map", &p->policy_map},
                  {"--max-shard-size", &p->shard_size},
                  {"--load-lora", &p->load_lora},
-                 {"--weight-map", &p->weight_map}};
+                 {"--weight-map", &p->weight_map},
+                 {"--opset", &p->opset},
+                 {"--weights", &p->weights}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -85,6 +96,24 @@ static bool read_shard_size(conversion *p) {
   char *end = NULL;
   if (p->shard_size) p->max_shard_size = mix_number_read(p->shard_size, &end);
   return !p->shard_size || (*p->shard_size && !*end && p->max_shard_size > 0 && isfinite(p->max_shard_size));
+}
+
+static bool read_opset(conversion *p) {
+  char *end = NULL;
+  const double number = p->opset ? mix_number_read(p->opset, &end) : 0;
+  p->opset_number = number >= 1 && number < 1000 ? (int)number : 0;
+  return !p->opset || (*p->opset && !*end && p->opset_number == number && number > 0);
+}
+
+static bool is_onnx(const char *path) { return ends_in(path, ".onnx"); }
+
+/* Options of files in ONNX alone, or NULL if they agree with OUT. */
+static const char *onnx_problem(const conversion *p) {
+  const char *given = p->opset ? "--opset" : p->weights ? "--weights" : p->widen ? "--widen" : NULL;
+  if (given && !(p->out && is_onnx(p->out))) return "--opset, --weights and --widen are for an OUT in ONNX";
+  if (p->weights && strcmp(p->weights, "compute") && strcmp(p->weights, "float32"))
+    return "--weights is compute or float32";
+  return NULL;
 }
 
 static bool has_weights_alone(const char *path) {
@@ -105,6 +134,8 @@ static int parse(int argc, char **argv, conversion *p) {
       p->no_compile = true;
     } else if (!strcmp(argv[i], "--merge-lora")) {
       p->merge_lora = true;
+    } else if (!strcmp(argv[i], "--widen")) {
+      p->widen = true;
     } else if (argv[i][0] == '-' && argv[i][1]) {
       return wrong(": no such option", argv[i]);
     } else if (!p->in) {
@@ -116,6 +147,8 @@ static int parse(int argc, char **argv, conversion *p) {
     }
   }
   if (!read_shard_size(p)) return wrong(": --max-shard-size is a positive number of GB", p->shard_size);
+  if (!read_opset(p)) return wrong(": --opset is a whole number", p->opset);
+  if (onnx_problem(p)) return wrong(onnx_problem(p), NULL);
   if (p->no_compile && (p->loss || p->optimizer || p->metrics))
     return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
                  NULL);
@@ -128,9 +161,9 @@ static int parse(int argc, char **argv, conversion *p) {
 
 /* What can be known before any work is done. */
 static int check(const conversion *p) {
-  if (!cli_is_saved_name(p->out))
-    return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5, .npz or "
-                 ".safetensors",
+  if (!cli_is_saved_name(p->out) && !is_onnx(p->out))
+    return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5, .npz, "
+                 ".safetensors or .onnx",
                  p->out);
   if (!cli_shards_agree("convert", p->out, p->max_shard_size)) return CLI_USAGE;
   if (p->semantics && strcmp(p->semantics, "keras3") && strcmp(p->semantics, "tf_keras"))
@@ -151,7 +184,7 @@ static mix_model *load(const conversion *p) {
                          .metrics = p->metrics,
                          .policy_map = p->policy_map,
                          .load_lora = p->load_lora};
-  const bool bare = p->no_compile || has_weights_alone(p->out);
+  const bool bare = p->no_compile || has_weights_alone(p->out) || is_onnx(p->out);
   mix_model *model = cli_load_model(&options, bare ? CLI_NOT_COMPILED : CLI_COMPILED);
   if (model && !bare && (p->loss || p->optimizer || p->metrics)) cli_compile_file(&options, model);
   return mix_failed() ? NULL : model;
@@ -162,6 +195,12 @@ static mix_model *in_generation(const conversion *p, mix_model *model) {
   const mix_semantics *wanted = p->semantics ? mix_semantics_named(p->semantics) : model->semantics;
   if (mix_failed() || wanted == mix_file_semantics(model, NULL)) return model;
   return mix_model_in_generation(model, wanted, p->out, model->state, "convert");
+}
+
+static mix_status export_onnx(const conversion *p, mix_model *model) {
+  const bool kept = p->weights && !strcmp(p->weights, "float32");
+  return mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen,
+                          .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
 }
 
 static int convert(const conversion *p) {
@@ -176,6 +215,7 @@ static int convert(const conversion *p) {
   if (model && p->merge_lora && mix_model_merge_lora(model) == MIX_OK && model->state)
     cli_compile_again(model);
   if (model && !mix_failed()) model = in_generation(p, model);
+  if (mix_error() == MIX_OK && is_onnx(p->out)) return export_onnx(p, model) == MIX_OK ? CLI_OK : cli_fail();
   return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK &&
                  cli_copy_columns(p->in, p->model, p->out) == MIX_OK
              ? CLI_OK

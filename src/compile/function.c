@@ -210,6 +210,10 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   return ir;
 }
 
+mix_ir *mix_function_capture(mix_function *function, mix_list *arguments) {
+  return mix_failed() ? NULL : capture(function, arguments);
+}
+
 static bool finish(specialization *s) {
   const mix_ir *ir = s->compiled->ir;
   int result_count = s->compiled->plan.result_count;

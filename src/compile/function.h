@@ -17,3 +17,5 @@ mix_dtype mix_function_rounds(const mix_function *function, int argument);
 mix_list *mix_function_call_rounded(mix_function *function, mix_list *arguments);
 /* Captures and compiles the function for such arguments, without a run. False with the error recorded. */
 bool mix_function_prepare(mix_function *function, mix_list *arguments);
+/* The graph of a call with such arguments, before any pass (mix_ir_free). NULL with the error recorded. */
+struct mix_ir *mix_function_capture(mix_function *function, mix_list *arguments);

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include <string.h>
 
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, VARINT_MAX = 10 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5, VARINT_MAX = 10 };
 
 void mix_message_free(mix_message *message) {
   mix_free(message->data);
@@ -48,9 +48,21 @@ void mix_put_le(unsigned char *bytes, uint64_t value, int size) {
 }
 
 void mix_message_integer(mix_message *message, int field, int64_t value) {
-  if (!value) return;
+  if (value) mix_message_number(message, field, value);
+}
+
+void mix_message_number(mix_message *message, int field, int64_t value) {
   put_tag(message, field, VARINT);
   put_varint(message, (uint64_t)value);
+}
+
+void mix_message_float(mix_message *message, int field, float value) {
+  uint32_t bits;
+  unsigned char bytes[4];
+  memcpy(&bits, &value, sizeof bits);
+  mix_put_le(bytes, bits, 4);
+  put_tag(message, field, FIXED32);
+  put(message, bytes, sizeof bytes);
 }
 
 void mix_message_double(mix_message *message, int field, double value) {
@@ -63,10 +75,20 @@ void mix_message_double(mix_message *message, int field, double value) {
   put(message, bytes, sizeof bytes);
 }
 
-void mix_message_bytes(mix_message *message, int field, const void *data, size_t size) {
+void mix_message_head(mix_message *message, int field, uint64_t size) {
   put_tag(message, field, LENGTH);
   put_varint(message, size);
+}
+
+void mix_message_bytes(mix_message *message, int field, const void *data, size_t size) {
+  mix_message_head(message, field, size);
   put(message, data, size);
+}
+
+void mix_message_append(mix_message *message, mix_message *more) {
+  if (more->failed) message->failed = true;
+  put(message, more->data, more->size);
+  mix_message_free(more);
 }
 
 void mix_message_text(mix_message *message, int field, const char *text) {
