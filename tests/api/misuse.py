@@ -147,6 +147,7 @@ PLAIN = {
     "mix_optimizer_get_unscaled_gradients": {"optimizer": "a_scaling_optimizer()"},
     "mix_quantize_options": {"mode": '"float8"'},
     "mix_save_weights_options": {"path": '"m.weights.h5"'},
+    "mix_export_options": {"path": '"m.onnx"'},
     "mix_model_lora_options": {"rank": "2"}, "mix_layer_lora_options": {"rank": "2"},
     "mix_layer_enable_lora_with": {"layer": "a_built_layer()"},
     "mix_model_save_lora": {"model": "a_lora_model()", "path": '"a.npz"'},
