@@ -14,13 +14,15 @@ typedef struct mix_onnx_size {
  * differs is a function of the batch. */
 enum { MIX_ONNX_BATCHES = 3 };
 
-/* A tensor of the file: its elements are those of `variable`, of a constant of the graph, or `data`. */
+/* A tensor of the file: its elements are those of a variable, of a constant of the graph, of a tensor that
+ * lives as long as the emitter, or `data`. */
 typedef struct mix_onnx_tensor {
   const char *name;
   MIX_TYPE_MEMBERS; /* as written */
   mix_dtype from;   /* as it is */
   mix_variable *variable;
   const mix_ir_node *constant;
+  mix_tensor *value;
   const void *data;
 } mix_onnx_tensor;
 
@@ -88,6 +90,7 @@ void mix_onnx_int(mix_onnx_emitter *e, const char *name, int64_t value);
 void mix_onnx_ints(mix_onnx_emitter *e, const char *name, int count, const int64_t *values);
 void mix_onnx_float(mix_onnx_emitter *e, const char *name, double value);
 void mix_onnx_text(mix_onnx_emitter *e, const char *name, const char *value);
+void mix_onnx_texts(mix_onnx_emitter *e, const char *name, int count, const char *const *values);
 /* A graph, which is freed. */
 void mix_onnx_graph(mix_onnx_emitter *e, const char *name, mix_message *graph);
 /* A node of several results, whose new names go to `outputs`. NULL operands are left out. */
@@ -144,3 +147,9 @@ mix_onnx_form mix_onnx_emit_matmul, mix_onnx_emit_einsum, mix_onnx_emit_attentio
 mix_onnx_form mix_onnx_emit_conv, mix_onnx_emit_conv_transpose, mix_onnx_emit_max_pool,
     mix_onnx_emit_avg_pool, mix_onnx_emit_resize;
 mix_onnx_form mix_onnx_emit_scan;
+/* A loop as LSTM, GRU or RNN. False, and nothing is written: it is another. */
+bool mix_onnx_emit_recurrent(mix_onnx_emitter *e, const mix_ir_node *node);
+/* The values that such a node reads, weights aside; 0: the loop is another. */
+enum { MIX_ONNX_RECURRENT_NEEDS = 3 };
+int mix_onnx_recurrent_needs(mix_onnx_emitter *e, const mix_ir_node *node,
+                             int needs[MIX_ONNX_RECURRENT_NEEDS]);

@@ -145,10 +145,29 @@ static bool emit_node(mix_onnx_emitter *e, const mix_ir_node *node) {
   return !e->failed && !mix_failed();
 }
 
+static void need(const mix_ir *ir, bool *needed, int value) { needed[mix_ir_producer(ir, value)] = true; }
+
+/* Nodes that the results need, in their forms: a loop that becomes one node reads less. */
+static bool *needed_nodes(mix_onnx_emitter *e) {
+  const mix_ir *ir = e->ir;
+  bool *needed = mix_ir_flags(e->root, ir->node_count + 1);
+  for (int r = 0; needed && r < ir->result_count; r++) need(ir, needed, ir->results[r]);
+  for (int n = ir->node_count - 1; needed && n >= 0; n--) {
+    const mix_ir_node *node = &ir->nodes[n];
+    int own[MIX_ONNX_RECURRENT_NEEDS];
+    if (!needed[n]) continue;
+    const int count = node->body ? mix_onnx_recurrent_needs(e, node, own) : 0;
+    for (int i = 0; i < count; i++) need(ir, needed, own[i]);
+    for (int i = 0; !count && i < node->input_count; i++) need(ir, needed, node->inputs[i]);
+  }
+  return needed;
+}
+
 bool mix_onnx_emit_nodes(mix_onnx_emitter *e) {
-  for (int n = 0; n < e->ir->node_count; n++)
-    if (!e->ir->nodes[n].dead && !emit_node(e, &e->ir->nodes[n])) return false;
-  return true;
+  const bool *needed = needed_nodes(e);
+  for (int n = 0; needed && n < e->ir->node_count; n++)
+    if (needed[n] && !emit_node(e, &e->ir->nodes[n])) return false;
+  return needed;
 }
 
 const char *mix_onnx_value_name(mix_onnx_emitter *e, int value) {

@@ -73,6 +73,12 @@ void mix_onnx_text(mix_onnx_emitter *e, const char *name, const char *value) {
   put_attribute(e, name, MIX_ONNX_IS_STRING, &message);
 }
 
+void mix_onnx_texts(mix_onnx_emitter *e, const char *name, int count, const char *const *values) {
+  mix_message message = {0};
+  for (int i = 0; i < count; i++) mix_message_text(&message, MIX_ONNX_ATTRIBUTE_STRINGS, values[i]);
+  put_attribute(e, name, MIX_ONNX_IS_STRINGS, &message);
+}
+
 void mix_onnx_graph(mix_onnx_emitter *e, const char *name, mix_message *graph) {
   mix_message message = {0};
   mix_message_message(&message, MIX_ONNX_ATTRIBUTE_G, graph);

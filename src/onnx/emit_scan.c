@@ -113,6 +113,7 @@ void mix_onnx_emit_scan(mix_onnx_emitter *e, const mix_ir_node *node) {
     mix_onnx_refuse(e, node, "as many steps as the batch");
     return;
   }
+  if (mix_onnx_emit_recurrent(e, node)) return;
   const char **operands = names + 2, **results = operands + node->input_count;
   for (int i = 0; i < node->input_count; i++) operands[i] = mix_onnx_operand(e, node, i);
   if (!put_body(e, &l, operands, &graph)) {

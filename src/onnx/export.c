@@ -50,7 +50,8 @@ static mix_list *inputs_of(mix_model *model, int64_t batch) {
 
 /* Passes that leave the operations as layers made them, and none that looks at sizes. */
 static bool simplify(mix_ir *ir) {
-  static const char *const passes[] = {"expand_einsum", "remove_identities", "simplify_casts", "cse", "dce"};
+  static const char *const passes[] = {"hoist_invariants", "expand_einsum", "remove_identities",
+                                       "simplify_casts",   "cse",           "dce"};
   for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
     if (!mix_passes_run_one(ir, passes[i])) return false;
   return true;

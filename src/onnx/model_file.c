@@ -51,7 +51,7 @@ static bool read_piece(writer *w, const mix_onnx_tensor *tensor, int64_t count) 
     mix_ir_unmap_constant(tensor->constant);
     return true;
   }
-  if (!w->at) w->value = mix_variable_true_value(tensor->variable);
+  if (!w->at) w->value = tensor->value ? tensor->value : mix_variable_true_value(tensor->variable);
   if (!w->value || !mix_tensor_pin(w->value, &pinned)) return false;
   convert_piece(w, tensor, pinned.data, count);
   mix_tensor_unpin(&pinned);
