@@ -18,6 +18,7 @@ static void usage(FILE *out) {
           "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
           "                       [--weight-map FILE.json]\n"
           "                       [--opset N] [--weights compute|float32] [--widen]\n"
+          "                       [--verify DATA]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -48,13 +49,16 @@ static void usage(FILE *out) {
           "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
           "                    default), or float32, with casts behind them\n"
           "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
+          "  --verify DATA     of OUT in ONNX: runs it on DATA (as mixtape predict takes it) by\n"
+          "                    onnxruntime, if its library is found (MIXTAPE_ONNXRUNTIME names it),\n"
+          "                    else by mixtape, and fails where an output differs from the model's\n"
           "  --no-compile      without compile settings and optimizer state\n"
           "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
   const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora,
-      *weight_map, *opset, *weights;
+      *weight_map, *opset, *weights, *verify;
   double max_shard_size;
   int opset_number;
   bool no_compile, merge_lora, widen;
@@ -79,7 +83,8 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--load-lora", &p->load_lora},
                  {"--weight-map", &p->weight_map},
                  {"--opset", &p->opset},
-                 {"--weights", &p->weights}};
+                 {"--weights", &p->weights},
+                 {"--verify", &p->verify}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -109,8 +114,9 @@ static bool is_onnx(const char *path) { return ends_in(path, ".onnx"); }
 
 /* Options of files in ONNX alone, or NULL if they agree with OUT. */
 static const char *onnx_problem(const conversion *p) {
-  const char *given = p->opset ? "--opset" : p->weights ? "--weights" : p->widen ? "--widen" : NULL;
-  if (given && !(p->out && is_onnx(p->out))) return "--opset, --weights and --widen are for an OUT in ONNX";
+  const bool given = p->opset || p->weights || p->widen || p->verify;
+  if (given && !(p->out && is_onnx(p->out)))
+    return "--opset, --weights, --widen and --verify are for an OUT in ONNX";
   if (p->weights && strcmp(p->weights, "compute") && strcmp(p->weights, "float32"))
     return "--weights is compute or float32";
   return NULL;
@@ -197,10 +203,12 @@ static mix_model *in_generation(const conversion *p, mix_model *model) {
   return mix_model_in_generation(model, wanted, p->out, model->state, "convert");
 }
 
-static mix_status export_onnx(const conversion *p, mix_model *model) {
+static int export_onnx(const conversion *p, mix_model *model) {
   const bool kept = p->weights && !strcmp(p->weights, "float32");
-  return mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen,
-                          .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
+  mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen,
+                   .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
+  if (mix_failed()) return cli_fail();
+  return p->verify ? cli_verify_onnx(model, p->out, p->verify, p->opset_number) : CLI_OK;
 }
 
 static int convert(const conversion *p) {

@@ -190,6 +190,8 @@ const cli_option_row cli_option_rows[] = {
      "of --save FILE.weights.json: an index beside files of at most so many GB (2^30 bytes) of weights each"},
     {"save", PATH, FIELD(save), CLI_TUNE, "FILE.keras|FILE.h5",
      "write the model, not trained, with the layers that were found in float32"},
+    {"onnx", TEXT, FIELD(onnx), CLI_TUNE, "FILE.onnx",
+     "write the model with the float32 layers that were found as ONNX, its weights as they are now"},
     {"save-policy-map", TEXT, FIELD(save_policy_map), CLI_TUNE, "FILE.json",
      "write the layers that were found as a map of policies, for --policy-map and for Keras 3"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",

@@ -125,14 +125,15 @@ static int print_result(const tuned *t, mix_tuning *tuning) {
   return CLI_OK;
 }
 
+/* The tuned model as --save and --onnx have it. */
 static int save(const tuned *t, const mix_tuning *tuning) {
   cli_options options;
   choose(t, t->options->policy, t->options->seed, mix_tuning_layers(tuning), &options);
   mix_model *model = cli_compiled_model(&options, t->width);
-  return model && cli_save(model, options.save, 0) == MIX_OK &&
-                 cli_save_columns(&t->data, options.save) == MIX_OK
-             ? CLI_OK
-             : cli_fail();
+  if (model && options.save && cli_save(model, options.save, 0) == MIX_OK)
+    cli_save_columns(&t->data, options.save);
+  if (!mix_failed() && options.onnx) mix_model_export(model, options.onnx);
+  return mix_failed() ? cli_fail() : CLI_OK;
 }
 
 static int save_map(const tuned *t, mix_tuning *tuning) {
@@ -145,7 +146,7 @@ static int save_map(const tuned *t, mix_tuning *tuning) {
 static int report(const tuned *t, mix_tuning *tuning) {
   int code = print_result(t, tuning);
   if (!code && t->options->save_policy_map && mix_tuning_layers(tuning)) code = save_map(t, tuning);
-  if (!code && t->options->save && mix_tuning_layers(tuning)) code = save(t, tuning);
+  if (!code && (t->options->save || t->options->onnx) && mix_tuning_layers(tuning)) code = save(t, tuning);
   if (!strcmp(mix_tuning_status(tuning), "found")) return code;
   fprintf(stderr, "mixtape tune-precision: the search ended with '%s'%s\n", mix_tuning_status(tuning),
           !strcmp(mix_tuning_status(tuning), "limit") ? "; --max-trials allows more" : "");
@@ -208,6 +209,14 @@ static int keep_policies(tuned *t, cli_options *options) {
   return CLI_OK;
 }
 
+static int check_onnx(const char *path) {
+  const size_t length = strlen(path);
+  if (length > 5 && !strcmp(path + length - 5, ".onnx"))
+    return cli_check_output("tune-precision", "onnx", path);
+  cli_say("tune-precision", "--onnx: '%s'; expected a name that ends in .onnx", path);
+  return CLI_USAGE;
+}
+
 static int run(cli_options *options) {
   tuned t = {.options = options};
   if (!options->has_seed) options->seed = 1;
@@ -217,6 +226,7 @@ static int run(cli_options *options) {
   if (!code) code = keep_policies(&t, options);
   if (!options->policy) options->policy = "mixed_float16";
   if (!code && options->save) code = cli_check_output("tune-precision", "save", options->save);
+  if (!code && options->onnx) code = check_onnx(options->onnx);
   if (!code && options->save_policy_map)
     code = cli_check_output("tune-precision", "save-policy-map", options->save_policy_map);
   cli_options first = *options; /* of a file it gets what the file says */
