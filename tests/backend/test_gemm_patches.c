@@ -2,6 +2,7 @@
  * patches are written out, with every number of threads. */
 /* Holds docs/NUMERICS.md: Products. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/lines/lines.h"
 #include "backend/gemm_products.h"
 
 enum { AXES = MIX_GEMM_PATCH_AXES, EXAMPLES = 2 };
@@ -34,8 +35,34 @@ static const struct {
     /* Several blocks of rows and of k; transposed, k in two halves. */
     {{{1, 25, 26}, {1, 3, 3}, {1, 25, 26}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 32, 32}, 96},
     {{{1, 19, 18}, {1, 3, 3}, {1, 19, 18}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 70, 70}, 530},
+    /* Lines: an odd number of terms in each, windows backwards, pixels that share sets of a cache. */
+    {{{1, 30, 31}, {1, 7, 7}, {1, 61, 62}, {1, 2, 2}, {1, 1, 1}, {0, -3, -2}, 3, 3}, 96},
+    {{{1, 12, 30}, {1, 3, 3}, {1, 12, 30}, {1, 1, 1}, {1, -1, -1}, {0, 1, 1}, 24, 24}, 40},
+    {{{1, 5, 6}, {1, 1, 2}, {1, 5, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 512, 512}, 33},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, RANDOM = 12 };
+
+static int64_t random_between(int64_t least, int64_t most) {
+  return least + (int64_t)(next_random() % (uint32_t)(most - least + 1));
+}
+
+/* Any window over two axes, forwards or backwards, with padding and cells that see nothing else. The matrix
+ * that is written out has too many rows and columns for the other orders of sums. */
+static mix_gemm_patches random_patches(void) {
+  mix_gemm_patches p = {.cells = {1, 1, 1},
+                        .window = {1, 1, 1},
+                        .image = {1, 1, 1},
+                        .step = {1, 1, 1},
+                        .window_step = {1, 1, 1}};
+  for (int i = 1; i < AXES; i++) {
+    p.cells[i] = random_between(3, 20), p.window[i] = random_between(1, 5);
+    p.image[i] = random_between(1, 24), p.step[i] = random_between(1, 3);
+    p.window_step[i] = random_between(1, 2) * (random_between(0, 1) ? 1 : -1);
+    p.origin[i] = random_between(-6, 6);
+  }
+  p.channels = random_between(1, 40), p.pixel = p.channels * random_between(1, 2);
+  return p;
+}
 
 static int64_t product_of(const int64_t *numbers) { return numbers[0] * numbers[1] * numbers[2]; }
 
@@ -105,7 +132,7 @@ static char *run_problem(const engine_test *e, const mix_gemm_problem *problem, 
 
 /* What plans of tiles are there to be tried. */
 typedef struct seen {
-  bool halves, shared, kept, parts;
+  bool halves, shared, kept, parts, lines;
 } seen;
 
 static bool has_tiles(const engine_test *e) { return strstr(e->name, "_amx"); }
@@ -117,12 +144,11 @@ static void note(const engine_test *e, const mix_gemm_plan *plan, seen *all) {
   all->parts |= own->gathered_rows < plan->mc;
 }
 
-static void compare(const engine_test *e, int number, bool transpose_a, bool transpose_b, bool finite,
-                    seen *all) {
-  const mix_gemm_patches *p = &cases[number].patches;
+static void compare(const engine_test *e, const mix_gemm_patches *p, int64_t n, int number, bool transpose_a,
+                    bool transpose_b, bool finite, seen *all) {
   const int64_t rows = EXAMPLES * product_of(p->cells), columns = product_of(p->window) * p->channels,
-                n = cases[number].n, count = EXAMPLES * product_of(p->image) * p->pixel,
-                skipped = p->pixel - p->channels, k = transpose_a ? rows : columns;
+                count = EXAMPLES * product_of(p->image) * p->pixel, skipped = p->pixel - p->channels,
+                k = transpose_a ? rows : columns;
   const int64_t size = (int64_t)mix_dtype_size(e->dtype);
   char *images = numbers(e->dtype, count), *kernel = numbers(e->dtype, k * n);
   if (!finite) {
@@ -144,10 +170,12 @@ static void compare(const engine_test *e, int number, bool transpose_a, bool tra
                       view = {images + skipped * size, size, p->pixel, transpose_a, p};
   mix_gemm_plan written, gathered;
   char *expected = run_problem(e, &problem, a, b, 1, &written);
-  problem.patches = true, problem.lda = p->pixel;
+  problem.patches = p, problem.lda = p->pixel;
   for (int threads = 1; threads <= MAX_THREADS; threads++) {
     char *got = run_problem(e, &problem, view, b, threads, &gathered);
-    assert_ptr_equal(written.algorithm, gathered.algorithm);
+    const bool lines = gathered.algorithm == &mix_gemm_lines; /* of the blocked order */
+    if (!lines) assert_ptr_equal(written.algorithm, gathered.algorithm);
+    all->lines |= lines;
     note(e, &gathered, all);
     const int64_t width = (int64_t)mix_dtype_size(gathered.result);
     for (int64_t i = 0; i < problem.m * n; i++)
@@ -175,8 +203,14 @@ static void each_engine(void **state) {
   seen all = {0};
   for (int number = 0; number < CASES; number++)
     for (int way = 0; way < 4; way++)
-      if (is_tried(e, number, way)) compare(e, number, way & 1, way & 2, way != number % 4, &all);
+      if (is_tried(e, number, way))
+        compare(e, &cases[number].patches, cases[number].n, number, way & 1, way & 2, way != number % 4, &all);
+  for (int number = CASES; number < CASES + RANDOM; number++) {
+    const mix_gemm_patches p = random_patches();
+    compare(e, &p, random_between(65, 100), number, number & 1, number & 2, true, &all);
+  }
   const bool tiles = has_tiles(e);
+  assert_int_equal(all.lines, e->engine->lines_micro != NULL);
   assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
 }
 

@@ -99,6 +99,7 @@ static void set_patches_of_x(const conv *c, product *p) {
   p->patches.channels = g->channels, p->patches.pixel = g->groups * g->channels;
 }
 
+/* A product whose problem knows no patches yet (make_plan). */
 static product product_of(const mix_kernel_args *args, const conv *c, int64_t number) {
   const mix_conv_geometry *g = &c->g;
   const int64_t rows = g->batch * mix_conv_cells(g->out), x_pixel = g->groups * g->channels,
@@ -106,7 +107,6 @@ static product product_of(const mix_kernel_args *args, const conv *c, int64_t nu
   product p = {.problem = {.lda = x_pixel,
                            .ldb = y_pixel,
                            .ldc = y_pixel,
-                           .patches = !c->plain,
                            .epilogue = mix_gemm_has_epilogue(args),
                            .rounded = MIX_DTYPE_NONE,
                            .precision = args->precision}};
@@ -126,6 +126,9 @@ static product product_of(const mix_kernel_args *args, const conv *c, int64_t nu
   }
   return p;
 }
+
+/* The product stays where it is: its problem points at its patches. */
+static void see_patches(const conv *c, product *p) { p->problem.patches = c->plain ? NULL : &p->patches; }
 
 /* What a step keeps. */
 typedef struct prepared_conv {
@@ -150,10 +153,14 @@ static mix_gemm_workspace make(const mix_gemm_engine *engine, const mix_kernel_a
     product p = product_of(args, c, i);
     p.cells_before = cells;
     cells += mix_conv_cells(p.window);
+    see_patches(c, &p);
     mix_gemm_make_plan(engine, storage, &p.problem, threads, &p.plan);
     if (p.plan.workspace.shared > most.shared) most.shared = p.plan.workspace.shared;
     if (p.plan.workspace.thread > most.thread) most.thread = p.plan.workspace.thread;
-    if (products) products[i] = p;
+    if (!products) continue;
+    products[i] = p;
+    see_patches(c, &products[i]);
+    products[i].plan.problem.patches = products[i].problem.patches;
   }
   return most;
 }
@@ -181,7 +188,8 @@ static const char *conv_product_unsupported_reason(const mix_gemm_engine *engine
   if (depthwise && c.kind == MIX_CONV_KERNEL_GRADIENT && args->program)
     return "the epilogue's rows are channels";
   if (product_count(&c) > MAX_PHASES) return "many phases of its strides";
-  const product p = product_of(args, &c, 0);
+  product p = product_of(args, &c, 0);
+  see_patches(&c, &p);
   return mix_gemm_unsupported_reason(engine, dtype, &p.problem);
 }
 
@@ -216,6 +224,7 @@ static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, 
   int count = c.phases;
   for (int64_t i = 0; i < product_count(&c); i++) {
     product p = product_of(args, &c, i);
+    see_patches(&c, &p);
     mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, c.dtype), &p.problem, threads, &p.plan);
     for (int64_t group = 0; group < c.g.groups; group++)
       count += p.plan.barriers + waits(&p, i, group, shared);

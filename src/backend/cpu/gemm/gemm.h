@@ -39,6 +39,17 @@ typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, cons
                             const char *prefetch, int64_t prefetch_step);
 enum { MIX_GEMM_K_UNROLL = 4 };
 
+/* Numbers of k that lie side by side in a line of cells (lines/): `offset` elements from a cell's own first
+ * one, `depth` elements. odd: the last element's second number is no term; last: it ends a block of k. */
+typedef struct mix_gemm_segment {
+  int64_t offset, depth;
+  bool odd, last;
+} mix_gemm_segment;
+/* The same as mix_gemm_micro, along k: B packed, segment after segment; whole vectors of C are written. */
+typedef void mix_gemm_lines_micro(const mix_gemm_segment *segments, int64_t count, const void *a,
+                                  int64_t a_stride, const void *b, void *c, int64_t c_stride, int columns,
+                                  bool add);
+
 /* Of products with few columns (small_n/): rows finished at once, and elements from one row of their sums to
  * the next. */
 enum { MIX_GEMM_SMALL_N_ROWS = 64, MIX_GEMM_SMALL_N_STRIDE = 16 };
@@ -125,9 +136,10 @@ struct mix_gemm_engine {
   size_t sum_size;                 /* bytes of an element of the sums */
   int64_t kc, mc, nc;              /* the largest blocks */
   int small_n_rows, small_n_columns;
-  int chains, chain;                /* blocked accumulation: chains, and products in each; 0: exact */
-  mix_gemm_micro *const *micro[2];  /* [layout][rows - 1] */
-  const mix_gemm_storage *storages; /* ended by MIX_DTYPE_NONE */
+  int chains, chain;                        /* blocked accumulation: chains, and products in each; 0: exact */
+  mix_gemm_micro *const *micro[2];          /* [layout][rows - 1] */
+  mix_gemm_lines_micro *const *lines_micro; /* [rows - 1]; NULL: none */
+  const mix_gemm_storage *storages;         /* ended by MIX_DTYPE_NONE */
   /* Best first, ended by NULL; the last can do every product, also those that it would leave to others. */
   const mix_gemm_algorithm *const *algorithms;
 };
@@ -142,11 +154,11 @@ struct mix_gemm_problem {
   bool transpose_a, transpose_b; /* A stored (k, m), B stored (n, k) */
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
-  bool patches;                  /* A is a view of patches: lda is not used */
-  bool scattered;                /* rows of C are rows of the result that operands.rows names */
-  bool fixed_b;                  /* B is the same in the runs of a loop: packed once, if at all */
-  mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
-  bool a_rounds, b_rounds;       /* this operand alone is stored as float32, and rounded as it is read */
+  const mix_gemm_patches *patches; /* A is a view of such patches: lda is not used; NULL: a matrix */
+  bool scattered;                  /* rows of C are rows of the result that operands.rows names */
+  bool fixed_b;                    /* B is the same in the runs of a loop: packed once, if at all */
+  mix_dtype rounded;               /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
+  bool a_rounds, b_rounds;         /* this operand alone is stored as float32, and rounded as it is read */
   mix_matmul_precision precision;
 };
 

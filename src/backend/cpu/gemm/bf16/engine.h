@@ -6,6 +6,7 @@
 #define TILE_FMA pair_fma
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/cpu/gemm/blocked/micro_kernel.h"
+#include "backend/cpu/gemm/lines/micro_kernel.h"
 
 static const mix_gemm_storage storages[] = {
     {.dtype = MIX_BFLOAT16,
@@ -28,6 +29,7 @@ const mix_gemm_engine ENGINE = {
     .mc = MC,
     .nc = NC,
     .micro = {micro_along_k, micro_along_m},
+    .lines_micro = LINES_MICRO,
     .storages = storages,
     .algorithms = mix_gemm_pair_algorithms,
 };

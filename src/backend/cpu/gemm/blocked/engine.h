@@ -1,6 +1,7 @@
 /* Template: an engine on vectors of floats or doubles. The including file has included a simd_*.h and defines
  * ENGINE, its name. */
 #include "backend/cpu/gemm/blocked/micro_kernel.h"
+#include "backend/cpu/gemm/lines/micro_kernel.h"
 #include "backend/cpu/gemm/small_n/store_sums.h"
 
 #if SIMD_DOUBLE
@@ -61,6 +62,7 @@ const mix_gemm_engine ENGINE = {
     .small_n_rows = SMALL_N_ROWS,
     .small_n_columns = SMALL_N_COLUMNS,
     .micro = {micro_along_k, micro_along_m},
+    .lines_micro = LINES_MICRO,
     .storages = storages,
     .algorithms = mix_gemm_vector_algorithms,
 };
