@@ -50,6 +50,11 @@ static const shape shapes[] = {
     /* Depthwise: groups of cells that share columns, the last of a strip summed again or too small. */
     {2, 1, {7, 23}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {0, 1}, 0, 70, 1},
     {2, 2, {5, 30}, {3, 3}, {1, 1}, {2, 1}, {2, 1}, {2, 1}, 0, 19, 1},
+    /* The kernel's gradient for all cells at once: more rows than three, strides, dilation, several blocks of
+     * channels, images narrower than the kernel. */
+    {2, 2, {9, 11}, {5, 3}, {1, 2}, {1, 2}, {3, 3}, {2, 2}, 0, 37, 1},
+    {2, 1, {8, 10}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, 0, 300, 1},
+    {2, 2, {2, 2}, {4, 3}, {1, 1}, {1, 1}, {3, 2}, {2, 2}, 0, 17, 1},
     /* Several filters a channel: rows of x shorter than a vector and longer, blocks of the kernel's gradient
      * that begin inside a row, more filters than a block. */
     {2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 0, 80, 2},

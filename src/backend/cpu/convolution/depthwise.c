@@ -13,7 +13,8 @@ enum {
   ROW = 1, /* axes: rows and columns of cells */
   COLUMN = 2,
   STRIP = 2 * MIX_CELLS, /* cells whose sums are stored at once */
-  BLOCK = 128, /* filters of the kernel's gradient that a thread sums at once, or those of a channel */
+  BLOCK = 128,       /* filters of the kernel's gradient that a thread sums at once, or those of a channel */
+  MAX_TAP_ROWS = 16, /* of a kernel whose gradient is summed for all cells at once */
   SERIAL_OPERATIONS = 1 << 15,
 };
 
@@ -58,7 +59,13 @@ static bool serial(const mix_kernel_args *args) {
          SERIAL_OPERATIONS;
 }
 
-static int64_t sums_count(const mix_conv_geometry *g) {
+/* Is the kernel's gradient summed for all cells at once? */
+static bool sums_taps(const mix_conv_geometry *g) {
+  return g->filters == 1 && g->kernel[COLUMN] == 3 && g->kernel[ROW] <= MAX_TAP_ROWS;
+}
+
+static int64_t sums_count(const mix_conv_geometry *g, mix_conv_kind kind) {
+  if (kind == MIX_CONV_KERNEL_GRADIENT && sums_taps(g)) return 2 * BLOCK * mix_conv_cells(g->kernel);
   return round_up(STRIP * g->groups * g->filters + BLOCK, 64);
 }
 /* Channels of the kernel's gradient that a thread sums at once. */
@@ -74,7 +81,7 @@ static bool widens_kernel(mix_conv_kind kind, mix_dtype dtype) {
 /* Of a thread's workspace. */
 static int64_t thread_floats(const mix_conv_geometry *g, mix_conv_kind kind, mix_dtype dtype) {
   const int64_t kernel = widens_kernel(kind, dtype) ? mix_conv_cells(g->kernel) * g->groups * g->filters : 0;
-  return sums_count(g) + round_up(kernel, 64);
+  return sums_count(g, kind) + round_up(kernel, 64);
 }
 
 static size_t depthwise_workspace(const mix_kernel_args *args, int threads) {
@@ -147,30 +154,31 @@ static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t ce
   return valid_taps(mix_conv_taps_of_dx(g, axis, cell), g->out[axis]);
 }
 
-/* Whether cells side by side share what is widened (sum_cells). */
-static bool shares_columns(const run_state *s, bool of_y) {
+/* Whether cells side by side share what is read (sum_cells). */
+static bool shares_columns(const run_state *s) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  return of_y && g->filters == 1 && plan->vector->sum_cells[plan->result] &&
-         g->groups >= plan->vector->lanes && g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 &&
-         g->dilation[COLUMN] == 1;
+  return g->filters == 1 && plan->vector->sum_cells[plan->result] && g->groups >= plan->vector->lanes &&
+         g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1;
 }
 
-/* Sums of `count` cells of a line of y, in groups of MIX_CELLS, of which the last may sum cells again.
+/* Sums of `count` cells of a line of y or dx, in groups of MIX_CELLS, of which the last may sum cells again.
  * Returns how many cells are summed: too few are left to others. */
-static int64_t sum_groups(const run_state *s, float *sums, const char *image, const float *kernel,
+static int64_t sum_groups(const run_state *s, bool of_y, float *sums, const char *image, const float *kernel,
                           const mix_conv_taps *rows, int64_t begin, int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t n = g->groups;
+  const int64_t n = g->groups, columns = of_y ? g->in[COLUMN] : g->out[COLUMN],
+                first = of_y ? -g->before[COLUMN] : g->before[COLUMN] - (g->kernel[COLUMN] - 1);
   int64_t done = 0;
   while (count >= MIX_CELLS && count - done > MIX_CELLS / 2) {
     const int64_t at = smaller(done, count - MIX_CELLS);
     const mix_cell_products p = {.rows = rows->count,
-                                 .a_row = rows->step * g->in[COLUMN] * n,
+                                 .a_row = rows->step * columns * n,
                                  .b_row = rows->kernel_step * g->kernel[COLUMN] * n,
-                                 .column = begin + at - g->before[COLUMN],
-                                 .columns = g->in[COLUMN]};
+                                 .column = begin + at + first,
+                                 .columns = columns,
+                                 .backwards = !of_y};
     plan->vector->sum_cells[plan->result](sums + at * n, image, kernel, &p, n);
     done = at + MIX_CELLS;
   }
@@ -189,12 +197,11 @@ static void depthwise_run_line(const run_state *s, bool of_y, int64_t example, i
   const char *image =
       (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * m * s->size;
   const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * filters;
-  const bool shares = shares_columns(s, of_y), repeats = of_y && g->filters > 1,
-             adds = !of_y && g->filters > 1;
+  const bool shares = shares_columns(s), repeats = of_y && g->filters > 1, adds = !of_y && g->filters > 1;
   for (int64_t begin = 0; begin < cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, cells - begin);
     float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
-    int64_t i = shares ? sum_groups(s, sums, image, kernel, &rows, begin, count) : 0;
+    int64_t i = shares ? sum_groups(s, of_y, sums, image, kernel, &rows, begin, count) : 0;
     for (; i < count; i++) {
       const mix_conv_taps columns = of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
       const mix_row_products p = {.outer = rows.count,
@@ -258,6 +265,57 @@ static void depthwise_run_cell(const run_state *s, int64_t row, int64_t column, 
     store(s, s->sums, cell, 1, c * g->filters, n);
 }
 
+/* ---- the gradient of a kernel three cells wide ---- */
+
+/* Adds an example's products to s->part, for `count` channels from c on, in lines of y. */
+static void sum_example(const run_state *s, int64_t example, int64_t c, int64_t count, int64_t stride) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
+  const int64_t channels = g->groups, last = (g->kernel[COLUMN] - 1) * g->dilation[COLUMN];
+  mix_tap_products p = {.cells = g->out[COLUMN],
+                        .x_first = -g->before[COLUMN] * channels,
+                        .x_row = g->dilation[ROW] * g->in[COLUMN] * channels,
+                        .x_cell = g->stride[COLUMN] * channels,
+                        .x_tap = g->dilation[COLUMN] * channels,
+                        .dy_cell = channels,
+                        .sums_step = stride,
+                        .column = -g->before[COLUMN],
+                        .column_cell = g->stride[COLUMN],
+                        .column_tap = g->dilation[COLUMN],
+                        .columns = g->in[COLUMN]};
+  valid(p.column, p.column_cell, p.columns - last, p.cells, &p.first, &p.end);
+  for (int64_t row = 0; row < g->out[ROW]; row++) {
+    const mix_conv_taps rows = taps_of_y(g, ROW, row);
+    const char *dy = (const char *)s->args->inputs[1] +
+                     ((example * g->out[ROW] + row) * g->out[COLUMN] * channels + c) * s->size;
+    for (int64_t r = 0; r < rows.count; r += p.rows) {
+      p.rows = smaller(rows.count - r, 3);
+      const int64_t at = (example * g->in[ROW] + rows.at + r * rows.step) * g->in[COLUMN];
+      plan->vector->sum_taps[plan->result](s->part + (rows.kernel + r) * 3 * stride,
+                                           (const char *)s->args->inputs[0] + (at * channels + c) * s->size,
+                                           dy, &p, count);
+    }
+  }
+}
+
+/* The gradient at all cells, of `count` channels from c: sums over each example, added in order. */
+static void depthwise_run_taps(const run_state *s, int64_t c, int64_t count) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t cells = mix_conv_cells(g->kernel), stride = BLOCK;
+  memset(s->sums, 0, (size_t)(cells * stride) * sizeof(float));
+  for (int64_t example = 0; example < g->batch; example++) {
+    memset(s->part, 0, (size_t)(cells * stride) * sizeof(float));
+    sum_example(s, example, c, count, stride);
+    for (int64_t i = 0; i < cells * stride; i++) s->sums[i] += s->part[i];
+  }
+  const bool depthwise = !((const mix_conv_attributes *)s->args->attributes)->groups;
+  for (int64_t cell = 0; cell < cells; cell++)
+    if (s->result.epilogue && depthwise)
+      store(s, s->sums + cell * stride, cell * g->groups + c, count, 0, 1);
+    else
+      store(s, s->sums + cell * stride, cell, 1, c, count);
+}
+
 /* ---- the kernel ---- */
 
 static void depthwise_run_lines(const run_state *s, bool of_y, const mix_team *team) {
@@ -276,6 +334,11 @@ static void depthwise_run_cells(const run_state *s, const mix_team *team) {
   const mix_conv_geometry *g = &s->prepared->g;
   const int64_t most = block_channels(g), blocks = divide_up(g->groups, most);
   int64_t begin, end;
+  if (sums_taps(g)) {
+    mix_team_share(team, g->groups, s->prepared->plan.vector->lanes, &begin, &end);
+    for (int64_t c = begin; c < end; c += BLOCK) depthwise_run_taps(s, c, smaller(BLOCK, end - c));
+    return;
+  }
   mix_team_share(team, mix_conv_cells(g->kernel) * blocks, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
     const int64_t cell = i / blocks, c = i % blocks * most;
@@ -308,8 +371,10 @@ static void depthwise_run(const mix_kernel_args *args, const mix_team *team) {
                  .repeat = {.times = prepared->g.filters,
                             .count = prepared->g.groups,
                             .quotients = prepared->quotients}};
-  s.part = s.sums + (kind == MIX_CONV_KERNEL_GRADIENT ? block_channels(g) * g->filters : STRIP * g->groups);
-  if (widens_kernel(kind, prepared->plan.result)) s.wide = s.sums + sums_count(&prepared->g);
+  s.part = s.sums + (kind != MIX_CONV_KERNEL_GRADIENT ? STRIP * g->groups
+                     : sums_taps(g)                   ? BLOCK * mix_conv_cells(g->kernel)
+                                                      : block_channels(g) * g->filters);
+  if (widens_kernel(kind, prepared->plan.result)) s.wide = s.sums + sums_count(g, kind);
   s.kernel = s.wide ? s.wide : args->inputs[1];
   if (tests) mix_gemm_test_sums(args, &s.result);
   if (!args->program) s.result.c = args->outputs[0];

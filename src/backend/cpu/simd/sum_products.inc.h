@@ -139,12 +139,13 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
   }
 }
 
-/* Each vector of the image is widened once for all cells that see it, whose sums stay in registers. The
- * columns of a row come in order, and so do the terms of each sum. The next cells' part of the last row is
- * fetched ahead: lines of several columns by turns are no pattern that the processor foresees. */
+/* Each vector of the image is read, and widened, once for all cells that see it, whose sums stay in
+ * registers. Columns come in the order of the kernel's, and so do the terms of each sum. The next cells' part
+ * of the last row is fetched ahead: lines of several columns by turns are no pattern that the processor
+ * foresees. */
 #define SUM_CELLS(name, type, element)                                                                       \
-  static inline __attribute__((always_inline)) void name##_columns(                                          \
-      float *sums, const element *a, const float *b, const mix_cell_products *p, int64_t n, bool inside) {   \
+  SIMD_INLINE void name##_columns(float *sums, const element *a, const float *b, const mix_cell_products *p, \
+                                  int64_t n, bool inside, bool backwards) {                                  \
     enum { WIDTH = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                          \
     const uintptr_t next =                                                                                   \
         (uintptr_t)(a + (p->rows - 1) * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;      \
@@ -158,22 +159,111 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
         const element *from = a + row * p->a_row + i;                                                        \
         vf w[WIDTH];                                                                                         \
         for (int k = 0; k < WIDTH; k++) w[k] = v_load(b + row * p->b_row + k * n + i);                       \
-        _Pragma("GCC unroll 9") for (int j = 0; j < COLUMNS; j++) {                                          \
+        _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
+          const int j = backwards ? COLUMNS - 1 - step : step;                                               \
           const int64_t column = p->column + j;                                                              \
           if (!inside && (column < 0 || column >= p->columns)) continue;                                     \
           const vf x = v_load_##type(from + column * n);                                                     \
-          _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) if (j >= k && j - k < MIX_CELLS)           \
-              V_ACCUMULATE(c[j - k], x, w[k]);                                                               \
+          _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
+            const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
+            if (t >= 0 && t < MIX_CELLS) V_ACCUMULATE(c[t], x, w[k]);                                        \
+          }                                                                                                  \
         }                                                                                                    \
       }                                                                                                      \
       for (int t = 0; t < MIX_CELLS; t++) v_store(sums + t * n + i, c[t]);                                   \
     }                                                                                                        \
   }                                                                                                          \
   static void name(float *sums, const void *a, const float *b, const mix_cell_products *p, int64_t n) {      \
-    if (p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns)                                           \
-      name##_columns(sums, a, b, p, n, true);                                                                \
+    const bool inside = p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns;                           \
+    if (p->backwards)                                                                                        \
+      name##_columns(sums, a, b, p, n, inside, true);                                                        \
+    else if (inside)                                                                                         \
+      name##_columns(sums, a, b, p, n, true, false);                                                         \
     else                                                                                                     \
-      name##_columns(sums, a, b, p, n, false);                                                               \
+      name##_columns(sums, a, b, p, n, false, false);                                                        \
   }
+#if SIMD_MASKS /* where sums are narrower, this loses where images come from memory */
+SUM_CELLS(sum_cells_f32, f32, float)
+#else
+#define sum_cells_f32 NULL
+#endif
 SUM_CELLS(sum_cells_f16, f16, uint16_t)
 SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
+
+/* Sums of all cells of up to three lines of a kernel three cells wide stay in registers over a line of cells;
+ * where neighbours see the same columns of the image, these do too. `part`: of the vector's numbers. */
+#define SUM_TAPS(name, type, element)                                                                        \
+  SIMD_INLINE vf name##_load(const element *from, bool whole, v_part part) {                                 \
+    return whole ? v_load_##type(from) : v_load_##type##_part(from, part);                                   \
+  }                                                                                                          \
+  SIMD_INLINE void name##_vector(const int rows, const bool whole, const bool shares, float *sums,           \
+                                 const element *x, const element *dy, const mix_tap_products *p,             \
+                                 v_part part) {                                                              \
+    enum { WIDTH = 3 };                                                                                      \
+    vf c[3][WIDTH];                                                                                          \
+    SIMD_UNROLL                                                                                              \
+    for (int r = 0; r < rows; r++)                                                                           \
+      SIMD_UNROLL                                                                                            \
+    for (int k = 0; k < WIDTH; k++) c[r][k] = v_load(sums + (r * WIDTH + k) * p->sums_step);                 \
+    for (int64_t t = 0; t < p->cells;) {                                                                     \
+      if (t == p->first && t < p->end) {                                                                     \
+        const element *at = x + (p->x_first + t * p->x_cell);                                                \
+        vf seen[3][WIDTH];                                                                                   \
+        SIMD_UNROLL                                                                                          \
+        for (int r = 0; r < rows && shares; r++)                                                             \
+          SIMD_UNROLL                                                                                        \
+        for (int k = 0; k + 1 < WIDTH; k++)                                                                  \
+          seen[r][k + 1] = name##_load(at + r * p->x_row + k * p->x_tap, whole, part);                       \
+        for (; t < p->end; t++, at += p->x_cell) {                                                           \
+          const vf y = name##_load(dy + t * p->dy_cell, whole, part);                                        \
+          SIMD_UNROLL                                                                                        \
+          for (int r = 0; r < rows; r++)                                                                     \
+            SIMD_UNROLL                                                                                      \
+          for (int k = 0; k < WIDTH; k++) {                                                                  \
+            if (shares && k + 1 < WIDTH)                                                                     \
+              seen[r][k] = seen[r][k + 1];                                                                   \
+            else                                                                                             \
+              seen[r][k] = name##_load(at + r * p->x_row + k * p->x_tap, whole, part);                       \
+            V_ACCUMULATE(c[r][k], seen[r][k], y);                                                            \
+          }                                                                                                  \
+        }                                                                                                    \
+        continue;                                                                                            \
+      }                                                                                                      \
+      const vf y = name##_load(dy + t * p->dy_cell, whole, part);                                            \
+      SIMD_UNROLL                                                                                            \
+      for (int k = 0; k < WIDTH; k++) {                                                                      \
+        const int64_t column = p->column + t * p->column_cell + k * p->column_tap;                           \
+        if (column < 0 || column >= p->columns) continue;                                                    \
+        const element *from = x + (p->x_first + t * p->x_cell + k * p->x_tap);                               \
+        SIMD_UNROLL                                                                                          \
+        for (int r = 0; r < rows; r++)                                                                       \
+          V_ACCUMULATE(c[r][k], name##_load(from + r * p->x_row, whole, part), y);                           \
+      }                                                                                                      \
+      t++;                                                                                                   \
+    }                                                                                                        \
+    SIMD_UNROLL                                                                                              \
+    for (int r = 0; r < rows; r++)                                                                           \
+      SIMD_UNROLL                                                                                            \
+    for (int k = 0; k < WIDTH; k++) v_store(sums + (r * WIDTH + k) * p->sums_step, c[r][k]);                 \
+  }                                                                                                          \
+  SIMD_INLINE void name##_rows(const int rows, float *sums, const element *x, const element *dy,             \
+                               const mix_tap_products *p, int64_t n) {                                       \
+    const bool shares = p->x_cell == p->x_tap;                                                               \
+    int64_t i = 0;                                                                                           \
+    for (; i + LANES <= n; i += LANES)                                                                       \
+      if (shares)                                                                                            \
+        name##_vector(rows, true, true, sums + i, x + i, dy + i, p, v_first(LANES));                         \
+      else                                                                                                   \
+        name##_vector(rows, true, false, sums + i, x + i, dy + i, p, v_first(LANES));                        \
+    if (i < n) name##_vector(rows, false, false, sums + i, x + i, dy + i, p, v_first(n - i));                \
+  }                                                                                                          \
+  static void name(float *sums, const void *x, const void *dy, const mix_tap_products *p, int64_t n) {       \
+    switch (p->rows) {                                                                                       \
+    case 1: name##_rows(1, sums, x, dy, p, n); break;                                                        \
+    case 2: name##_rows(2, sums, x, dy, p, n); break;                                                        \
+    default: name##_rows(3, sums, x, dy, p, n); break;                                                       \
+    }                                                                                                        \
+  }
+SUM_TAPS(sum_taps_f32, f32, float)
+SUM_TAPS(sum_taps_f16, f16, uint16_t)
+SUM_TAPS(sum_taps_bf16, bf16, uint16_t)

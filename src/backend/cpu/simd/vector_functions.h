@@ -94,7 +94,18 @@ enum { MIX_CELLS = 7 }; /* sums side by side that share what is widened; common 
 typedef struct mix_cell_products {
   int64_t rows, a_row, b_row; /* of the kernel, and numbers from one to the next */
   int64_t column, columns;
+  bool backwards; /* the kernel's first column meets the image's last */
 } mix_cell_products;
+
+/* A line of cells under up to three lines of a kernel three cells wide. Numbers of the image before the first
+ * cell's first tap, then from line to line, from cell to cell and from tap to tap; columns of the image that
+ * taps see: column + cell * column_cell + tap * column_tap, of `columns`, where others give no terms. All
+ * taps of cells [first, end) are inside. */
+typedef struct mix_tap_products {
+  int64_t rows, cells, first, end;
+  int64_t x_first, x_row, x_cell, x_tap, dy_cell, sums_step;
+  int64_t column, column_cell, column_tap, columns;
+} mix_tap_products;
 
 typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
@@ -167,6 +178,10 @@ typedef struct mix_vector {
   /* The same sums, in the same order, of MIX_CELLS cells of n >= `lanes` channels. NULL: no gain. */
   void (*sum_cells[MIX_DTYPE_COUNT])(float *sums, const void *a, const float *b, const mix_cell_products *p,
                                      int64_t n);
+  /* sums[(row * 3 + tap) * sums_step + i] += sum over cells, in order, of x * dy, for n channels; whole
+   * vectors of sums are read and written. */
+  void (*sum_taps[MIX_DTYPE_COUNT])(float *sums, const void *x, const void *dy, const mix_tap_products *p,
+                                    int64_t n);
   /* C (m, n) = A (m, k) B (k, n), or added to C, of matrices in the cache; element (i, p) of A is
    * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
   void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,

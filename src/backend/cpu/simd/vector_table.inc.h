@@ -62,6 +62,9 @@ const mix_vector VECTOR_NAME = {
                               [MIX_BFLOAT16] = sum_repeated_weighted_bf16,
                               [MIX_FLOAT32] = sum_repeated_f32},
     .sum_neighbours = sum_neighbours,
-    .sum_cells = {[MIX_FLOAT16] = sum_cells_f16, [MIX_BFLOAT16] = sum_cells_bf16},
+    .sum_cells = {[MIX_FLOAT32] = sum_cells_f32,
+                  [MIX_FLOAT16] = sum_cells_f16,
+                  [MIX_BFLOAT16] = sum_cells_bf16},
+    .sum_taps = {[MIX_FLOAT32] = sum_taps_f32, [MIX_FLOAT16] = sum_taps_f16, [MIX_BFLOAT16] = sum_taps_bf16},
     .product = product,
 };
