@@ -1,7 +1,7 @@
 # Parts of the library that a build may leave out: an option, the packages that it needs, its sources. Where a
 # part is off, src/absent/NAME.c has the functions that others call, each of which fails with an error that
 # names the part and the option; src/absent/NAME_cli.c those of the program.
-set(MIXTAPE_FEATURES cli download drawing images mpi onnx xla)
+set(MIXTAPE_FEATURES cli download drawing hub images mpi onnx xla)
 set(cli_title "the program mixtape")
 set(download_title "downloads of data sets")
 set(download_packages libcurl)
@@ -9,6 +9,8 @@ set(download_sources src/data/datasets/download.c)
 set(drawing_title "reports as pictures")
 set(drawing_packages cairo)
 set(drawing_sources src/train/numerics/raster.c)
+set(hub_title "models of KerasHub's classes")
+set(hub_sources src/model/hub/ src/nn/layers/hub/)
 set(images_title "reading of PNG and JPEG")
 set(images_packages libpng libjpeg)
 set(images_sources src/formats/image_file.c src/cli/bench/image_folder.c)

@@ -37,6 +37,7 @@
 #include <mixtape/metric.h>
 #include <mixtape/mnist.h>
 #include <mixtape/model.h>
+#include <mixtape/model_class.h>
 #include <mixtape/numerics.h>
 #include <mixtape/object.h>
 #include <mixtape/ops.h>

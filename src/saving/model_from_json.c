@@ -35,7 +35,8 @@ static const mix_semantics *generation_of_layers(const json_t *config) {
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 static const mix_semantics *generation_of(const json_t *object) {
   const json_t *config = json_object_get(object, "config");
-  if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models"))
+  if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models") ||
+      begins(object, "registered_name", "keras_hub>"))
     return &mix_semantics_keras3;
   if (is_version(object, "2.2.4-tf") || is_version(object, "2.3.0-tf") || is_version(object, "2.4.0"))
     return &mix_semantics_experimental; /* of TensorFlow 2.1, 2.2 and 2.3; 2.4 has that of 2.3 */
@@ -65,8 +66,7 @@ static mix_model *read_model(mix_json_reader *reader, const json_t *object, bool
   if (mix_json_is_class(object, "Sequential")) return read_sequential(reader, config);
   if (mix_json_is_class(object, "Functional") || mix_json_is_class(object, "Model"))
     return mix_reader_functional(reader, config);
-  *is_model = false;
-  return NULL;
+  return mix_reader_class(reader, object, is_model);
 }
 
 /* A layer that was written before under the same id, in another model; NULL: none. */
@@ -351,8 +351,9 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   json_decref(reader.unmarked);
   if (!is_model)
     mix_fail_value(
-        "model_from_json: class_name is '%.60s'; expected Functional or Sequential (a model whose call is "
-        "Python code is not in its file; make it in C, and give it the weights)",
+        "model_from_json: class_name is '%.60s'; expected Functional or Sequential, or a class of "
+        "mix_register_model (a model whose call is Python code is not in its file; make it in C, and give it "
+        "the weights)",
         json_is_string(json_object_get(object, "class_name"))
             ? json_string_value(json_object_get(object, "class_name"))
             : "missing");

@@ -97,6 +97,13 @@ static inline json_t *mix_json_layers(const json_t *config) {
 /* input_from_json.c: the symbolic tensor of an InputLayer's object. */
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
+/* model_class_json.c: a model of a registered class, or of one of KerasHub. *is_model: is it of such a class,
+ * or has an error been recorded? */
+mix_model *mix_reader_class(mix_json_reader *reader, const json_t *object, bool *is_model);
+/* The object of such a model as it now is, without models in it; a new reference. */
+json_t *mix_class_object_json(const mix_layer *model);
+/* The model in it whose object stands there in its config; NULL: none. */
+mix_layer *mix_class_inner_model(const mix_layer *model, const json_t *object);
 
 /* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/operations/tf_operation.c). What a node
  * of the text says of one; the form is the caller's. */

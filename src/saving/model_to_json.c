@@ -44,6 +44,7 @@ static void note_object(json_writer *writer, const mix_layer *layer, json_t *obj
 }
 
 static json_t *new_json(json_writer *writer, mix_layer *layer, bool open_batch);
+static void put_model(json_writer *writer, mix_layer *model, json_t *place, bool open_batch);
 static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch);
 
 /* ---- functional models ---- */
@@ -134,7 +135,19 @@ static json_t *sequential_config(json_writer *writer, mix_layer *model) {
 
 /* ---- layers ---- */
 
+/* Models in the config are written as they now are. */
+static json_t *class_object(json_writer *writer, const mix_layer *model) {
+  json_t *object = mix_class_object_json(model), *value;
+  const char *key;
+  json_object_foreach(json_object_get(object, "config"), key, value) {
+    mix_layer *inner = mix_class_inner_model(model, value);
+    if (inner) put_model(writer, inner, value, false);
+  }
+  return object;
+}
+
 static json_t *object_of(json_writer *writer, mix_layer *layer) {
+  if (layer->origin) return class_object(writer, layer);
   if (!mix_layer_is_structured(layer)) return mix_layer_object_json(layer, mix_layer_config_json(layer));
   const mix_semantics *rules = layer->semantics;
   const bool functional = mix_layer_is_functional(layer);

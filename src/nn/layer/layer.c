@@ -61,6 +61,7 @@ static void finalize(void *object) {
   mix_release(layer->activity_regularizer);
   mix_release(layer->lora);
   mix_release(layer->remat);
+  json_decref(layer->origin);
   mix_free(layer->config);
   mix_free(layer->serialized);
   mix_free(layer->build_shapes);

@@ -99,6 +99,8 @@ struct mix_layer {
   struct mix_lora *lora;                 /* nn/layers/lora.h; retained, NULL: none */
   struct mix_remat_mode *remat;          /* of the scope in which it was made (remat.h); retained, or NULL */
   mix_input_spec spec;
+  /* Of a model of a class (mixtape/model_class.h): the object from which it came; else NULL. */
+  json_t *origin;
   char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
   mix_shape *build_shapes;   /* build_count shapes of the inputs that it was built for; NULL: none */
   int build_count;
@@ -270,6 +272,8 @@ typedef struct mix_inner_layer_reader {
 } mix_inner_layer_reader;
 /* The thread's reader until it is set back, borrowed; NULL: mix_layer_from_object. Returns the former. */
 const mix_inner_layer_reader *mix_inner_layer_reader_set(const mix_inner_layer_reader *reader);
+/* A layer by that reader, scoped. */
+mix_layer *mix_inner_layer_read(const json_t *object, const char *call);
 /* A layer of a class of the user from a config, scoped. */
 mix_layer *mix_layer_read_custom(const mix_layer_class *class, const json_t *config,
                                  const mix_semantics *semantics);

@@ -110,6 +110,10 @@ static mix_layer *read_inner(const mix_field *field, const json_t *object) {
                       : mix_layer_from_object(object, field->rules, field->call);
 }
 
+mix_layer *mix_inner_layer_read(const json_t *object, const char *call) {
+  return read_inner(&(mix_field){.call = call}, object);
+}
+
 static bool resolve_layer(const mix_field *field) {
   mix_layer *layer = *(mix_layer **)field->value;
   if (layer && !mix_is(layer, &mix_layer_object_class))

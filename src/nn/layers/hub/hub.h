@@ -1,0 +1,73 @@
+/* Layers of KerasHub's models, which are made of the layers that are here. Their inner layers stand under the
+ * attributes that KerasHub's files have. */
+#pragma once
+
+#include "nn/layers/builtin.h"
+
+/* mix_hub_layer(dense, owner, "logits", .units = 3): a layer of that name, with the policy and the generation
+ * of its owner: the layer around it, or the options of the model. */
+#define mix_hub_layer(class, owner, text, ...)                                                               \
+  mix_##class##_with(&(const mix_##class##_options){.size = sizeof(mix_##class##_options),                   \
+                                                    .name = text,                                            \
+                                                    .policy = (owner)->policy,                               \
+                                                    .semantics = (owner)->semantics,                         \
+                                                    __VA_ARGS__})
+
+/* ---- inner layers, in `build` ---- */
+
+/* Builds an inner layer for inputs of that shape. `attribute` is static. Borrowed from the layer. */
+mix_layer *mix_hub_add(mix_layer *layer, mix_layer *inner, const char *attribute, mix_shape shape);
+/* Layers named after their attribute without its '_'. stddev: of a truncated normal kernel; 0: Keras's
+ * default. */
+mix_layer *mix_hub_dense(mix_layer *layer, const char *attribute, int64_t units, double stddev,
+                         mix_shape shape);
+mix_layer *mix_hub_norm(mix_layer *layer, const char *attribute, double epsilon, mix_shape shape);
+mix_layer *mix_hub_dropout(mix_layer *layer, const char *attribute, double rate, mix_shape shape);
+/* NULL for 0. */
+mix_initializer *mix_hub_initializer(double stddev);
+
+/* ---- what calls share ---- */
+
+/* An activation by the name that configs of KerasHub have: those of Keras, and gelu_approximate. */
+mix_tensor *mix_hub_activate(const char *name, mix_tensor *x);
+/* const char *: such a name, or the object of a function of Keras or KerasHub. */
+extern const mix_value_kind mix_field_hub_activation;
+/* A mask of keys (batch, keys) as one of scores (batch, 1, keys), bool. NULL for NULL. */
+mix_tensor *mix_hub_attention_mask(mix_tensor *padding_mask);
+
+/* ---- the layers ---- */
+
+/* PositionEmbedding: the first rows of a table, for inputs (..., positions, features). */
+typedef struct mix_hub_position_embedding_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t sequence_length;
+  double stddev;
+} mix_hub_position_embedding_options;
+mix_layer *mix_hub_position_embedding_with(const mix_hub_position_embedding_options *options);
+
+/* TokenAndPositionEmbedding: the sum of rows for tokens (batch, positions) and for their positions. */
+typedef struct mix_hub_token_and_position_embedding_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t vocabulary_size, sequence_length, embedding_dim;
+  double stddev;
+  bool untied_weights, mask_zero;
+} mix_hub_token_and_position_embedding_options;
+mix_layer *
+mix_hub_token_and_position_embedding_with(const mix_hub_token_and_position_embedding_options *options);
+
+/* TransformerEncoder: self-attention and two dense layers, each with a residual. Arguments: the mask of the
+ * keys (batch, positions); may be missing. */
+typedef struct mix_hub_transformer_encoder_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t num_heads, intermediate_dim;
+  double dropout, layer_norm_epsilon, stddev;
+  const char *activation;
+  bool normalize_first;
+} mix_hub_transformer_encoder_options;
+mix_layer *mix_hub_transformer_encoder_with(const mix_hub_transformer_encoder_options *options);
+
+extern const mix_layer_kind mix_hub_position_embedding_kind, mix_hub_token_and_position_embedding_kind,
+    mix_hub_transformer_encoder_kind;
