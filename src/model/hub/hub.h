@@ -20,10 +20,10 @@ typedef struct mix_hub_family {
 /* clang-format off */
 #define MIX_HUB_ENCODERS(X)                                                                                  \
   X(bert_backbone) X(albert_backbone) X(electra_backbone) X(roberta_backbone) X(xlm_roberta_backbone)        \
-  X(distil_bert_backbone)
+  X(distil_bert_backbone) X(deberta_v3_backbone)
 #define MIX_HUB_CLASSIFIERS(X)                                                                               \
   X(bert_text_classifier) X(albert_text_classifier) X(roberta_text_classifier)                               \
-  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier)
+  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier) X(deberta_v3_text_classifier)
 #define MIX_HUB_FAMILIES(X) MIX_HUB_ENCODERS(X) MIX_HUB_CLASSIFIERS(X)
 /* clang-format on */
 #define MIX_DECLARE_FAMILY(name) extern const mix_hub_family mix_hub_##name;

@@ -31,25 +31,43 @@ static mix_model *classify_pooled(const classifier *o, const char *dropout) {
 static mix_model *build_bert(const void *options) { return classify_pooled(options, "classifier_dropout"); }
 static mix_model *build_albert(const void *options) { return classify_pooled(options, "output_dropout"); }
 
-/* With a dense layer of its own. `first`: whether a dropout comes before it. */
-static mix_model *classify_first(const classifier *o, bool first, const char *activation, double stddev,
-                                 const char *dropout) {
+/* A dense layer of the classifier's own, between two dropouts. */
+typedef struct head {
+  bool drops_first;
+  const char *activation;
+  double stddev;          /* of the dense layer; 0: Keras's default */
+  const char *dropout;    /* the name of the second dropout */
+  bool has_backbone_rate; /* that one's rate is the backbone's */
+} head;
+
+static double backbone_rate(const classifier *o) {
+  const mix_layer *dropout = mix_hub_layer_named(o->backbone, "embeddings_dropout");
+  return dropout && dropout->kind == &mix_dropout_kind ? ((const mix_dropout_options *)dropout->data)->rate
+                                                       : 0;
+}
+
+static mix_model *classify_first(const classifier *o, const head *h) {
   mix_list *inputs = mix_hub_inputs_like(o->backbone);
   mix_tensor *x = mix_hub_position(mix_hub_output(o->backbone, inputs, NULL), 0);
   if (!x) return NULL;
   const mix_shape shape = mix_tensor_shape(x);
-  if (first) x = drop(o, x, "pooled_dropout");
-  x = mix_call(mix_hub_layer(dense, o->backbone, "pooled_dense",
-                             .units = o->hidden_dim ? o->hidden_dim : shape.dims[1], .activation = activation,
-                             .kernel_initializer_object = mix_hub_initializer(stddev)),
+  if (h->drops_first) x = drop(o, x, "pooled_dropout");
+  x = mix_call(mix_hub_layer(
+                   dense, o->backbone, "pooled_dense", .units = o->hidden_dim ? o->hidden_dim : shape.dims[1],
+                   .activation = h->activation, .kernel_initializer_object = mix_hub_initializer(h->stddev)),
                x);
-  return mix_hub_task(o, o->backbone, inputs, logits(o, drop(o, x, dropout)));
+  classifier second = *o;
+  if (h->has_backbone_rate) second.dropout = backbone_rate(o);
+  return mix_hub_task(o, o->backbone, inputs, logits(o, drop(&second, x, h->dropout)));
 }
 static mix_model *build_roberta(const void *options) {
-  return classify_first(options, true, "tanh", 0, "output_dropout");
+  return classify_first(options, &(head){true, "tanh", 0, "output_dropout", false});
 }
 static mix_model *build_distil_bert(const void *options) {
-  return classify_first(options, false, "relu", MIX_HUB_STDDEV, "output_dropout");
+  return classify_first(options, &(head){false, "relu", MIX_HUB_STDDEV, "output_dropout", false});
+}
+static mix_model *build_deberta_v3(const void *options) {
+  return classify_first(options, &(head){true, "gelu", 0, "classifier_dropout", true});
 }
 
 #define SHARED                                                                                               \
@@ -73,3 +91,6 @@ const mix_hub_family mix_hub_xlm_roberta_text_classifier = {"XLMRobertaTextClass
 const mix_hub_family mix_hub_distil_bert_text_classifier = {"DistilBertTextClassifier",
                                                             "distil_bert.distil_bert_text_classifier",
                                                             sizeof(classifier), first, build_distil_bert};
+const mix_hub_family mix_hub_deberta_v3_text_classifier = {"DebertaV3TextClassifier",
+                                                           "deberta_v3.deberta_v3_text_classifier",
+                                                           sizeof(classifier), first, build_deberta_v3};

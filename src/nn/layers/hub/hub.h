@@ -35,6 +35,9 @@ extern const mix_value_kind mix_field_hub_activation;
 /* A mask of keys (batch, keys) as one of scores (batch, 1, keys), bool. NULL for NULL. */
 mix_tensor *mix_hub_attention_mask(mix_tensor *padding_mask);
 
+/* A symbolic tensor, for calls whose sizes are unknown: layers are called again on known ones. */
+mix_tensor *mix_hub_symbolic(mix_dtype dtype, mix_shape shape);
+
 /* ---- the layers ---- */
 
 /* PositionEmbedding: the first rows of a table, for inputs (..., positions, features). */
@@ -58,16 +61,38 @@ mix_layer *
 mix_hub_token_and_position_embedding_with(const mix_hub_token_and_position_embedding_options *options);
 
 /* TransformerEncoder: self-attention and two dense layers, each with a residual. Arguments: the mask of the
- * keys (batch, positions); may be missing. */
+ * keys (batch, positions); may be missing. is_decoder: a TransformerDecoder with cross-attention, whose
+ * further arguments are the other sequence and its mask. */
 typedef struct mix_hub_transformer_encoder_options {
   size_t size;
   MIX_LAYER_OPTIONS
   int64_t num_heads, intermediate_dim;
   double dropout, layer_norm_epsilon, stddev;
   const char *activation;
-  bool normalize_first;
+  bool normalize_first, is_decoder;
 } mix_hub_transformer_encoder_options;
 mix_layer *mix_hub_transformer_encoder_with(const mix_hub_transformer_encoder_options *options);
 
+/* DeBERTa's rows of relative positions (batch, 2 bucket_size, hidden_dim), for inputs of that batch. */
+typedef struct mix_hub_relative_embedding_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t hidden_dim, bucket_size;
+  double layer_norm_epsilon, stddev;
+} mix_hub_relative_embedding_options;
+mix_layer *mix_hub_relative_embedding_with(const mix_hub_relative_embedding_options *options);
+
+/* Its attention and, as disentangled_encoder, its layer. Arguments: these rows, and the mask of the keys:
+ * (batch, 1, positions) of the attention, (batch, positions) of the layer. */
+typedef struct mix_hub_disentangled_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t num_heads, intermediate_dim, max_position_embeddings, bucket_size;
+  double dropout, layer_norm_epsilon, stddev;
+} mix_hub_disentangled_options, mix_hub_disentangled_encoder_options;
+mix_layer *mix_hub_disentangled_with(const mix_hub_disentangled_options *options);
+mix_layer *mix_hub_disentangled_encoder_with(const mix_hub_disentangled_options *options);
+
 extern const mix_layer_kind mix_hub_position_embedding_kind, mix_hub_token_and_position_embedding_kind,
-    mix_hub_transformer_encoder_kind;
+    mix_hub_transformer_encoder_kind, mix_hub_relative_embedding_kind, mix_hub_disentangled_kind,
+    mix_hub_disentangled_encoder_kind;

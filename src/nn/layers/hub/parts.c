@@ -72,7 +72,14 @@ static json_t *write(const mix_field *field) {
 const mix_value_kind mix_field_hub_activation = {"a string", sizeof(char *),  resolve, NULL,
                                                  write,      read_activation, NULL};
 
-/* ---- masks ---- */
+/* ---- tensors ---- */
+
+mix_tensor *mix_hub_symbolic(mix_dtype dtype, mix_shape shape) {
+  mix_node *node = mix_node_placeholder(dtype, shape, true);
+  mix_tensor *tensor = node ? mix_tensor_of(node, 0) : NULL;
+  mix_release(node);
+  return tensor;
+}
 
 mix_tensor *mix_hub_attention_mask(mix_tensor *padding_mask) {
   if (!padding_mask) return NULL;
