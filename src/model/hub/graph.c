@@ -59,11 +59,8 @@ mix_layer *mix_hub_add_layer(const void *options, const char *name) {
       .size = sizeof(mix_merge_options), .name = name, .policy = o->policy, .semantics = o->semantics});
 }
 
-mix_tensor *mix_hub_position(mix_tensor *x, int place) {
-  json_t *object = json_pack("{s:s,s:s,s:{s:s}}", "module", "keras.src.ops.numpy", "class_name", "GetItem",
-                             "config", "name", mix_unique_name("get_item", false));
-  json_t *form = json_pack("{s:[o,[{s:s,s:{s:n,s:n,s:n}},i]],s:{}}", "args", mix_operand_form(0),
-                           "class_name", "__slice__", "config", "start", "stop", "step", place, "kwargs");
+/* The result of an operation of Keras on x. Takes object and form. */
+static mix_tensor *operate(mix_tensor *x, json_t *object, json_t *form) {
   mix_layer *layer = x && object && form ? mix_layer_from_object(object, &mix_semantics_keras3, "hub") : NULL;
   mix_list *results = layer ? mix_layer_call_outputs(layer, mix_list_of(x), true, NULL, NULL, NULL,
                                                      MIX_INHERIT, &(mix_call_keywords){.form = form})
@@ -71,6 +68,22 @@ mix_tensor *mix_hub_position(mix_tensor *x, int place) {
   json_decref(object);
   json_decref(form);
   return results ? mix_list_get(results, 0) : NULL;
+}
+
+mix_tensor *mix_hub_position(mix_tensor *x, int place) {
+  return operate(x,
+                 json_pack("{s:s,s:s,s:{s:s}}", "module", "keras.src.ops.numpy", "class_name", "GetItem",
+                           "config", "name", mix_unique_name("get_item", false)),
+                 json_pack("{s:[o,[{s:s,s:{s:n,s:n,s:n}},i]],s:{}}", "args", mix_operand_form(0),
+                           "class_name", "__slice__", "config", "start", "stop", "step", place, "kwargs"));
+}
+
+mix_tensor *mix_hub_mean_of_positions(mix_tensor *x) {
+  return operate(x,
+                 json_pack("{s:s,s:s,s:{s:s,s:[i],s:b}}", "module", "keras.src.ops.numpy", "class_name",
+                           "Mean", "config", "name", mix_unique_name("mean", false), "axis", 1, "keepdims",
+                           0),
+                 json_pack("{s:[o],s:{}}", "args", mix_operand_form(0), "kwargs"));
 }
 
 /* ---- tasks ---- */

@@ -20,10 +20,11 @@ typedef struct mix_hub_family {
 /* clang-format off */
 #define MIX_HUB_ENCODERS(X)                                                                                  \
   X(bert_backbone) X(albert_backbone) X(electra_backbone) X(roberta_backbone) X(xlm_roberta_backbone)        \
-  X(distil_bert_backbone) X(deberta_v3_backbone)
+  X(distil_bert_backbone) X(deberta_v3_backbone) X(bart_backbone) X(t5_backbone) X(vit_backbone)
 #define MIX_HUB_CLASSIFIERS(X)                                                                               \
   X(bert_text_classifier) X(albert_text_classifier) X(roberta_text_classifier)                               \
-  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier) X(deberta_v3_text_classifier)
+  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier) X(deberta_v3_text_classifier)    \
+  X(vit_image_classifier)
 #define MIX_HUB_FAMILIES(X) MIX_HUB_ENCODERS(X) MIX_HUB_CLASSIFIERS(X)
 /* clang-format on */
 #define MIX_DECLARE_FAMILY(name) extern const mix_hub_family mix_hub_##name;
@@ -70,6 +71,8 @@ mix_model *mix_hub_task(const void *options, mix_layer *backbone, mix_list *inpu
 mix_layer *mix_hub_add_layer(const void *options, const char *name);
 /* x[:, place]: an operation, as Keras has it. */
 mix_tensor *mix_hub_position(mix_tensor *x, int place);
+/* The mean over the positions of x (batch, positions, features), alike. */
+mix_tensor *mix_hub_mean_of_positions(mix_tensor *x);
 /* New inputs like those of a backbone: a list in the backbone's order. */
 mix_list *mix_hub_inputs_like(mix_layer *backbone);
 /* The result of a backbone by the name of its output; NULL where it has one output alone. */

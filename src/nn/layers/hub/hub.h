@@ -93,6 +93,55 @@ typedef struct mix_hub_disentangled_options {
 mix_layer *mix_hub_disentangled_with(const mix_hub_disentangled_options *options);
 mix_layer *mix_hub_disentangled_encoder_with(const mix_hub_disentangled_options *options);
 
+/* ViT's patches of images (batch, height, width, channels), with rows of their positions and before them one
+ * for the class. */
+typedef struct mix_hub_vit_patches_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t hidden_dim, patch_height, patch_width;
+  bool no_class_token, no_patch_bias;
+} mix_hub_vit_patches_options;
+mix_layer *mix_hub_vit_patches_with(const mix_hub_vit_patches_options *options);
+
+/* Its encoder, a block of it, and the block's dense layers. */
+typedef struct mix_hub_vit_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t num_layers, num_heads, mlp_dim;
+  double dropout_rate, attention_dropout, layer_norm_epsilon;
+  bool no_mha_bias, no_mlp_bias;
+} mix_hub_vit_options, mix_hub_vit_encoder_options, mix_hub_vit_block_options, mix_hub_vit_mlp_options;
+mix_layer *mix_hub_vit_encoder_with(const mix_hub_vit_options *options);
+mix_layer *mix_hub_vit_block_with(const mix_hub_vit_options *options);
+mix_layer *mix_hub_vit_mlp_with(const mix_hub_vit_options *options);
+
+/* ---- T5 (Raffel et al.; arXiv:1910.10683) ---- */
+
+/* x / rms(x) * weight, in the compute dtype. */
+typedef struct mix_hub_t5_norm_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  double epsilon;
+} mix_hub_t5_norm_options;
+mix_layer *mix_hub_t5_norm_with(const mix_hub_t5_norm_options *options);
+
+/* A layer, and its attention. Results: hidden states and the bias of scores. Arguments of the layer: the mask
+ * of the keys (batch, positions); without has_bias the bias of the layer before; of a decoder the other
+ * sequence and its mask. Of the attention: the mask (batch, queries or 1, keys), the bias or, of is_cross,
+ * the other sequence. */
+typedef struct mix_hub_t5_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t num_heads, hidden_dim, intermediate_dim, key_value_dim;
+  double dropout, layer_norm_epsilon;
+  const char *activation;
+  bool is_decoder, is_gated, has_bias, is_cross;
+} mix_hub_t5_options, mix_hub_t5_layer_options, mix_hub_t5_attention_options;
+mix_layer *mix_hub_t5_layer_with(const mix_hub_t5_options *options);
+mix_layer *mix_hub_t5_attention_with(const mix_hub_t5_options *options);
+
 extern const mix_layer_kind mix_hub_position_embedding_kind, mix_hub_token_and_position_embedding_kind,
     mix_hub_transformer_encoder_kind, mix_hub_relative_embedding_kind, mix_hub_disentangled_kind,
-    mix_hub_disentangled_encoder_kind;
+    mix_hub_disentangled_encoder_kind, mix_hub_vit_patches_kind, mix_hub_vit_encoder_kind,
+    mix_hub_vit_block_kind, mix_hub_vit_mlp_kind, mix_hub_t5_norm_kind, mix_hub_t5_layer_kind,
+    mix_hub_t5_attention_kind;
