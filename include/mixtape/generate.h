@@ -1,12 +1,13 @@
 /* Incremental decoding: a model of sequences computes each new token alone, because its attention layers keep
  * the keys and values of the tokens before; and the generation of text with it.
  *
- * A model can be decoded if it has one input of tokens (batch, positions), one output (batch, positions,
- * vocabulary), and layers that compute each position by itself: Embedding, Dense, EinsumDense, normalizations
- * along the features, activations, sums, elementwise operations of files. Attention is MultiHeadAttention or
- * GroupQueryAttention with use_causal_mask, whose value has the positions of its query. A layer of a class of
- * one's own says that it is such a layer (.decodes in mixtape/layer.h), and asks mix_call_positions where its
- * tokens are. Any other layer is refused by its name.
+ * A model can be decoded if it has one input of tokens (batch, positions), beside it at most one named
+ * padding_mask, as KerasHub's have, one output (batch, positions, vocabulary), and layers that compute each
+ * position by itself: Embedding, Dense, EinsumDense, normalizations along the features, activations, sums,
+ * elementwise operations of files. Attention is MultiHeadAttention or GroupQueryAttention with
+ * use_causal_mask, whose value has the positions of its query. A layer of a class of one's own says that it
+ * is such a layer (.decodes in mixtape/layer.h), and asks mix_call_positions where its tokens are. Any other
+ * layer is refused by its name.
  *
  * Logits are those of the whole window but for roundings (docs/NUMERICS.md, "Incremental decoding"). */
 #ifndef MIXTAPE_GENERATE_H

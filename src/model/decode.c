@@ -13,7 +13,7 @@ struct mix_decode_state {
   mix_model *model; /* retained */
   mix_decoding decoding;
   int64_t position;
-  int tokens, positions;                 /* the inputs that take them; positions -1: none does */
+  int tokens, positions, mask;           /* the inputs that take them; -1: none does */
   mix_function *step, *reorder, *forget; /* retained */
   uint64_t epoch;                        /* the model's, when the step was captured last */
   mix_shape result;                      /* of one position: (batch, 1, vocabulary) */
@@ -38,10 +38,18 @@ static mix_tensor *logits_of(mix_tensor *output) {
   return output->logits;
 }
 
+/* The mask of tokens none of which is padding. */
+static mix_tensor *all_given(const mix_decode_state *state, int input, mix_tensor *tokens) {
+  const mix_shape shape = mix_tensor_shape(tokens);
+  return mix_fill(shape, 1, mix_model_input_dtype(state->model, input));
+}
+
 static mix_tensor *run_model(mix_decode_state *state, mix_tensor *tokens, mix_tensor *positions) {
   mix_list *inputs = mix_list_new(0, NULL);
   for (int i = 0; i < mix_model_input_count(state->model); i++)
-    mix_list_append(inputs, i == state->tokens ? tokens : positions);
+    mix_list_append(inputs, i == state->tokens ? tokens
+                            : i == state->mask ? all_given(state, i, tokens)
+                                               : positions);
   mix_list *outputs =
       mix_failed() ? NULL
                    : mix_model_call_outputs_with(
@@ -123,22 +131,29 @@ static mix_function *function_of(mix_decode_state *state, mix_function_body body
 
 /* ---- what can be decoded ---- */
 
+#define MASK "padding_mask" /* of KerasHub's models */
+
 static bool find_inputs(mix_decode_state *state, const char *positions) {
   mix_model *model = state->model;
   const int count = mix_model_input_count(model);
-  state->tokens = 0;
-  state->positions = -1;
-  for (int i = 0; positions && i < count; i++) {
+  state->tokens = state->positions = state->mask = -1;
+  for (int i = count - 1; i >= 0; i--) {
     const char *name = mix_model_input_name(model, i);
-    if (name && !strcmp(name, positions)) state->positions = i;
+    if (positions && name && !strcmp(name, positions))
+      state->positions = i;
+    else if (count > 1 && name && !strcmp(name, MASK))
+      state->mask = i;
+    else
+      state->tokens = i;
   }
   if (positions && state->positions < 0)
     return mix_fail_value("decode_state_new: '%s' has no input '%.60s'", mix_model_name(model), positions);
-  if (state->positions == 0) state->tokens = 1;
-  if (count == 1 + (positions != NULL) && mix_model_output_count(model) == 1) return true;
+  if (state->tokens >= 0 && count == 1 + (positions != NULL) + (state->mask >= 0) &&
+      mix_model_output_count(model) == 1)
+    return true;
   return mix_fail_value(
       "decode_state_new: '%s' has %d inputs and %d outputs; expected one input of tokens, one "
-      "output, and no input beside it but that of .positions",
+      "output, and no input beside it but that of .positions and '" MASK "'",
       mix_model_name(model), count, mix_model_output_count(model));
 }
 

@@ -23,9 +23,18 @@ typedef struct mix_hub_family {
   X(distil_bert_backbone) X(deberta_v3_backbone) X(bart_backbone) X(t5_backbone) X(vit_backbone)
 #define MIX_HUB_CLASSIFIERS(X)                                                                               \
   X(bert_text_classifier) X(albert_text_classifier) X(roberta_text_classifier)                               \
-  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier) X(deberta_v3_text_classifier)    \
+  X(xlm_roberta_text_classifier) X(distil_bert_text_classifier) X(deberta_v3_text_classifier)              \
   X(vit_image_classifier)
-#define MIX_HUB_FAMILIES(X) MIX_HUB_ENCODERS(X) MIX_HUB_CLASSIFIERS(X)
+#define MIX_HUB_DECODERS(X)                                                                                  \
+  X(gpt2_backbone) X(opt_backbone) X(llama_backbone) X(llama3_backbone) X(mistral_backbone)                  \
+  X(qwen_backbone) X(gemma_backbone) X(phi3_backbone) X(bloom_backbone) X(falcon_backbone)                   \
+  X(gpt_neo_x_backbone)
+#define MIX_HUB_CAUSAL_LMS(X)                                                                                \
+  X(gpt2_causal_lm) X(opt_causal_lm) X(llama_causal_lm) X(llama3_causal_lm) X(mistral_causal_lm)             \
+  X(qwen_causal_lm) X(gemma_causal_lm) X(phi3_causal_lm) X(bloom_causal_lm) X(falcon_causal_lm)              \
+  X(gpt_neo_x_causal_lm)
+#define MIX_HUB_FAMILIES(X)                                                                                  \
+  MIX_HUB_ENCODERS(X) MIX_HUB_CLASSIFIERS(X) MIX_HUB_DECODERS(X) MIX_HUB_CAUSAL_LMS(X)
 /* clang-format on */
 #define MIX_DECLARE_FAMILY(name) extern const mix_hub_family mix_hub_##name;
 MIX_HUB_FAMILIES(MIX_DECLARE_FAMILY)

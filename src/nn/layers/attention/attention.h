@@ -50,7 +50,11 @@ typedef struct mix_head_attention {
   char dot[5 * MIX_MAX_RANK], combine[5 * MIX_MAX_RANK];
   bool robust;      /* masked scores are replaced, in tf_keras too */
   bool query_first; /* operand 0 of `dot` is the query, else the key */
-  mix_tensor *bias; /* added to scores in float32; NULL: none, as in all layers */
+  mix_tensor *bias; /* added to scaled scores; NULL: none */
+  /* (heads): times the place of the key these are added too, of the call at hand (Press et al.: Train short,
+   * test long; arXiv:2108.12409); NULL: none. */
+  mix_tensor *slopes;
+  double soft_cap; /* scaled scores are cap * tanh(score / cap); 0: none */
 } mix_head_attention;
 
 /* Makes the inner layers softmax and dropout. */
@@ -60,6 +64,9 @@ bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, m
  * one. A list of the output and, if the call asks for it, the probabilities. */
 mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,
                      const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask);
+
+/* Bias and cap of scaled scores of any dtype. `bias` may be NULL. */
+mix_tensor *mix_adjust_scores(const mix_head_attention *attention, mix_tensor *scores, mix_tensor *bias);
 
 /* Casts them to one dtype where a map of policies gave the inner layers several, as Keras promotes them. */
 bool mix_attention_promote(mix_tensor **tensors, int count);

@@ -116,9 +116,18 @@ static mix_tensor *keep(const mix_decoding *d, mix_variable *rows, mix_shape sha
 
 /* ---- the call ---- */
 
-/* Scores as (batch, groups, share, count, keys), with the lowest number where the mask is false. */
+/* (groups, share, 1, keys) for keys at these places; NULL: none. */
+static mix_tensor *bias_of(const mix_head_attention *attention, int64_t groups, mix_tensor *keys) {
+  if (!attention->slopes) return NULL;
+  return mix_multiply(mix_reshape(attention->slopes, MIX_SHAPE(groups, -1, 1, 1)),
+                      mix_cast(keys, MIX_FLOAT32));
+}
+
+/* Scores as (batch, groups, share, count, keys), with the lowest number where the mask is false. `first`: the
+ * place of the first key; NULL: 0. */
 static mix_tensor *scores_of(mix_tensor *query, mix_tensor *key, mix_tensor *mask, mix_tensor *padding,
-                             const mix_head_attention *attention, bool wide, int64_t count, double lowest) {
+                             const mix_head_attention *attention, bool wide, int64_t count, double lowest,
+                             mix_tensor *first) {
   mix_tensor *scores = mix_matmul(query, key, false, true);
   if (wide && scores)
     scores =
@@ -128,6 +137,7 @@ static mix_tensor *scores_of(mix_tensor *query, mix_tensor *key, mix_tensor *mas
   if (!scores) return NULL;
   const mix_shape s = mix_tensor_shape(scores);
   scores = mix_reshape(scores, MIX_SHAPE(s.dims[0], s.dims[1], s.dims[2] / count, count, s.dims[3]));
+  scores = mix_adjust_scores(attention, scores, bias_of(attention, s.dims[1], places(s.dims[3], 0, first)));
   if (padding) mask = mix_logical_and(mix_reshape(padding, MIX_SHAPE(s.dims[0], 1, 1, 1, s.dims[3])), mask);
   return mix_select(mask, scores, mix_scalar_like(scores, lowest));
 }
@@ -159,8 +169,8 @@ static mix_list *attend(const mix_layer *layer, const mix_head_attention *attent
   if (padding) padded = keep(d, cache->mask, MIX_SHAPE(d->batch, 1, d->window), padding);
   if (mix_failed()) return NULL;
   mix_tensor *scores[2] = {
-      scores_of(query, keys, mask_of_cache(d, window), padded, attention, wide, d->count, lowest),
-      scores_of(query, key, mask_of_new(d, window), padding, attention, wide, d->count, lowest)};
+      scores_of(query, keys, mask_of_cache(d, window), padded, attention, wide, d->count, lowest, NULL),
+      scores_of(query, key, mask_of_new(d, window), padding, attention, wide, d->count, lowest, d->position)};
   mix_tensor *probabilities = mix_failed() ? NULL : mix_cast(mix_softmax(mix_concat(2, scores, -1)), dtype);
   if (!probabilities) return NULL;
   mix_tensor *sum = mix_add(part_of(probabilities, 0, values), part_of(probabilities, d->window, value));

@@ -123,10 +123,27 @@ static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_att
 static bool takes_blocks(const mix_head_attention *attention, const mix_call_args *args,
                          mix_tensor *const heads[3], const mix_tensor *mask, bool wide) {
   return !args->return_attention_scores && !args->symbolic && attention->attention_axes == 1 &&
-         !attention->bias && mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
+         !attention->bias && !attention->slopes && !attention->soft_cap &&
+         mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
          mix_tensor_dtype(heads[0]) != MIX_FLOAT64 && mix_amp_target() == MIX_DTYPE_NONE &&
          !mix_simulation_now().format &&
          (!mask || wide || attention->robust || mix_tensor_dtype(mask) == MIX_BOOL);
+}
+
+mix_tensor *mix_adjust_scores(const mix_head_attention *attention, mix_tensor *scores, mix_tensor *bias) {
+  if (bias && scores) scores = mix_add(scores, mix_cast(bias, mix_tensor_dtype(scores)));
+  if (!attention->soft_cap || !scores) return scores;
+  return mix_times(mix_tanh(mix_over(scores, attention->soft_cap)), attention->soft_cap);
+}
+
+static int64_t keys_of(mix_tensor *const heads[3]) { return mix_tensor_shape(heads[1]).dims[1]; }
+
+/* The bias of a whole sequence; that of slopes is (heads, 1, keys). NULL without an error: none, or keys of
+ * an unknown number, which only symbolic calls have. */
+static mix_tensor *bias_of(const mix_head_attention *attention, int64_t keys) {
+  if (!attention->slopes || keys == MIX_UNKNOWN) return attention->bias;
+  mix_tensor *slopes = mix_reshape(attention->slopes, MIX_SHAPE(-1, 1, 1));
+  return mix_multiply(slopes, mix_range(0, (double)keys, 1, MIX_FLOAT32));
 }
 
 /* Everything in the compute dtype. */
@@ -134,6 +151,7 @@ static mix_list *attend_plainly(const mix_head_attention *attention, const mix_c
                                 mix_tensor *const heads[3], mix_tensor *mask) {
   mix_tensor *query = mix_multiply(heads[0], mix_scalar_like(heads[0], attention->scale));
   mix_tensor *scores = scores_of(attention, query, heads[1]);
+  scores = scores ? mix_adjust_scores(attention, scores, bias_of(attention, keys_of(heads))) : NULL;
   if (!scores) return NULL;
   mask = expanded_mask(mask, mix_tensor_shape(scores).rank, attention->attention_axes);
   mix_tensor *probabilities = mix_call(attention->softmax, scores, .mask = mask), *kept = probabilities;
@@ -150,7 +168,7 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
   mix_tensor *scores = mix_cast(scores_of(attention, heads[0], heads[1]), wide);
   if (!scores) return NULL;
   scores = mix_times(scores, attention->scale);
-  if (attention->bias) scores = mix_add(scores, mix_cast(attention->bias, wide));
+  scores = mix_adjust_scores(attention, scores, bias_of(attention, keys_of(heads)));
   mask = mask && scores ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
   if (mask) scores = mix_select(mask, scores, mix_scalar_like(scores, MIX_MASKED_SCORE));
   return mix_one_result(combined(attention, mix_cast(mix_softmax(scores), given), heads[2]));
