@@ -1,6 +1,7 @@
 /* Models from files of Keras. */
 #include "base/error.h"
 #include "base/float_modes.h"
+#include "onnx/load.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/read_weights.h"
@@ -51,13 +52,13 @@ static bool has_other_places(const mix_keras_file *file, const mix_semantics *se
                        semantics->weights_trainable_first != written->weights_trainable_first);
 }
 
-static bool override_policies(mix_keras_file *file, const mix_load_options *options) {
+static bool override_policies(json_t *object, const mix_load_options *options) {
   if (options->policy && options->policy_map)
     return mix_fail_value("model_load: both policy '%.60s' and a policy_map were given; give one",
                           options->policy);
-  if (options->policy) return mix_override_policy(file->model, options->policy, options->semantics);
-  const mix_semantics *semantics = options->semantics ? options->semantics : mix_json_generation(file->model);
-  return !options->policy_map || mix_override_policies(file->model, options->policy_map, semantics);
+  if (options->policy) return mix_override_policy(object, options->policy, options->semantics);
+  const mix_semantics *semantics = options->semantics ? options->semantics : mix_json_generation(object);
+  return !options->policy_map || mix_override_policies(object, options->policy_map, semantics);
 }
 
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
@@ -66,7 +67,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
                                            .semantics = options->semantics,
                                            .custom_layers = options->custom_layers,
                                            .no_compile = options->no_compile};
-  if (!override_policies(file, options)) return NULL;
+  if (!override_policies(file->model, options)) return NULL;
   if (!mix_keep_float32(file->model, options->float32_layers, "model_load")) return NULL;
   leave_out(file->model, options);
   const bool former = mix_zero_weights_set(true); /* each is read */
@@ -95,6 +96,20 @@ static mix_model *load(mix_keras_file *file, const mix_load_options *options) {
   return model ? mix_model_under_map(model, options->policy_map, options->custom_layers) : NULL;
 }
 
+/* ---- ONNX ---- */
+
+/* A model of a graph has the dtypes of that; policies change it as they change a file's. */
+static mix_model *load_onnx(const mix_load_options *options) {
+  mix_model *model = mix_onnx_load(options->path, options->semantics, options->copy_weights);
+  if (!model || !(options->policy || options->policy_map || options->float32_layers)) return model;
+  json_t *object = mix_model_saved_json(model, false);
+  const bool changed = object && override_policies(object, options) &&
+                       mix_keep_float32(object, options->float32_layers, "model_load");
+  mix_model *other = changed ? mix_model_changed(model, object, "model_load") : NULL;
+  json_decref(object);
+  return other;
+}
+
 mix_model *mix_model_load_with(const mix_load_options *given) {
   MIX_OWN_FLOAT_MODES;
   mix_keras_file file;
@@ -104,7 +119,9 @@ mix_model *mix_model_load_with(const mix_load_options *given) {
   if (options.semantics && !mix_semantics_or_current(options.semantics)) return NULL;
   MIX_SCOPE {
     const bool copies = options.copy_weights;
-    if ((copies ? mix_keras_file_read : mix_keras_file_open)(&file, options.path, true)) {
+    if (mix_is_onnx(options.path))
+      model = mix_retain(load_onnx(&options));
+    else if ((copies ? mix_keras_file_read : mix_keras_file_open)(&file, options.path, true)) {
       model = mix_retain(load(&file, &options));
       mix_keras_file_close(&file);
     }

@@ -190,6 +190,11 @@ mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool
   return twin && copy_state(model, twin, call) ? twin : NULL;
 }
 
+mix_model *mix_model_changed(mix_model *model, const json_t *object, const char *call) {
+  mix_model *changed = make_twin(model, object, model->semantics, model->state);
+  return changed && copy_state(model, changed, call) ? changed : NULL;
+}
+
 mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, const char *path,
                                    bool compiled, const char *call) {
   if (!mix_check_generation(model, semantics, compiled, call)) return NULL;
