@@ -4,11 +4,11 @@
 
 const cli_option_row cli_option_rows[] = {
     {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5",
+     "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx",
      "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride "
      "in the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
      "MobileNetV2; the Transformer of the official models (encoder and decoder; 61,362,176 parameters); or a "
-     "model that Keras saved, with its loss, optimizer, metrics, policies and generation",
+     "model that Keras saved, with its loss, optimizer, metrics, policies and generation, or of ONNX",
      "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz|FILE.csv",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, a "

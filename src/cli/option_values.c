@@ -145,7 +145,8 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case PATH: *(const char **)field = value; return parse_file(command, row, value);
   case MODEL:
     *(const char **)field = value;
-    return cli_is_named_model(value) || is_keras(value) || bad_value(command, row, value, row->argument);
+    return cli_is_named_model(value) || is_keras(value) || ends_in(value, ".onnx") ||
+           bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) ||

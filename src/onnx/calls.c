@@ -202,7 +202,7 @@ bool mix_onnx_is_weight(const mix_onnx_import *in, int index) {
 
 const char *mix_onnx_share_key(const mix_onnx_import *in, int index) {
   const mix_onnx_value *value = mix_onnx_input(in, index);
-  if (!value || value->uses < 2) return NULL;
+  if (!value || value->uses < 2 || value->uniform) return NULL;
   json_t *parts = MIX_PACK("[s]", in->node->op);
   for (int i = index; i < in->node->input_count && parts; i++)
     mix_json_append(parts, json_string(in->node->inputs[i]));
@@ -220,11 +220,12 @@ const char *mix_onnx_share_key(const mix_onnx_import *in, int index) {
 }
 
 static bool set_weights(mix_onnx_import *in, mix_layer *layer, int count, mix_tensor *const *weights) {
-  if (mix_list_count(layer->weights) != count)
+  mix_list *own = mix_layer_weights(layer);
+  if (!own || mix_list_count(own) != count)
     return mix_onnx_fail(in, MIX_INTERNAL_ERROR, "layer %s has %d weights, not %d", layer->name,
-                         mix_list_count(layer->weights), count);
+                         mix_list_count(own), count);
   for (int i = 0; i < count && !mix_failed(); i++) {
-    mix_variable *variable = mix_list_get(layer->weights, i);
+    mix_variable *variable = mix_list_get(own, i);
     if (!weights[i]) continue;
     if (!mix_shape_equal(mix_variable_shape(variable), mix_tensor_shape(weights[i])))
       return mix_onnx_fail(in, MIX_FORMAT_ERROR, "weight %d has shape %s; its layer has %s", i,

@@ -116,6 +116,9 @@ static bool read_attribute(mix_wire wire, mix_onnx_attribute *attribute) {
   *attribute = (mix_onnx_attribute){.name = ""};
   while (mix_wire_next(&wire, &field))
     if (!read_attribute_field(&wire, &field, attribute)) return false;
+  if (attribute->type == MIX_ONNX_IS_STRINGS)
+    return !mix_failed() &&
+           read_texts(whole, MIX_ONNX_ATTRIBUTE_STRINGS, &attribute->strings, &attribute->count);
   const bool listed = attribute->type == MIX_ONNX_IS_INTS || attribute->type == MIX_ONNX_IS_FLOATS;
   return !mix_failed() && (!listed || read_numbers(whole, attribute));
 }

@@ -24,7 +24,8 @@ typedef struct mix_onnx_attribute {
   const char *s; /* NULL: none, or not a text */
   int64_t *ints;
   float *floats;
-  int count; /* of ints or floats */
+  const char **strings;
+  int count; /* of ints, floats or strings */
   mix_onnx_tensor *tensor;
 } mix_onnx_attribute;
 

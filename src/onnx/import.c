@@ -72,6 +72,23 @@ static void note_use(mix_onnx_import *in, mix_onnx_value *value, const mix_onnx_
   value->last_consumer = number;
 }
 
+/* PyTorch's exporter writes weights of equal values once. Those of one number, as biases of 0 begin, were
+ * several; others that are equal in all numbers are one. */
+static bool find_uniform(mix_onnx_import *in) {
+  for (int i = 0; i < in->file->initializer_count; i++) {
+    mix_onnx_value *value = &in->values[i];
+    if (value->uses < 2 || !value->weight) continue;
+    mix_tensor *x = mix_onnx_tensor_value(in->file, value->stored);
+    if (!x) return false;
+    const unsigned char *bytes = mix_tensor_data(x);
+    const size_t element = mix_dtype_size(mix_tensor_dtype(x));
+    const size_t size = (size_t)mix_shape_size(mix_tensor_shape(x)) * element;
+    value->uniform = bytes && !memcmp(bytes, bytes + element, size - element);
+    if (value->uniform) value->shared = false;
+  }
+  return !mix_failed();
+}
+
 static bool count_uses(mix_onnx_import *in) {
   for (int n = 0; n < in->file->node_count; n++) {
     const mix_onnx_node *node = &in->file->nodes[n];
@@ -84,7 +101,7 @@ static bool count_uses(mix_onnx_import *in) {
     mix_onnx_value *value = mix_onnx_value_named(in, in->file->outputs[i].name);
     if (value) value->uses++, value->last_consumer = -1;
   }
-  return true;
+  return find_uniform(in);
 }
 
 /* ---- inputs ---- */

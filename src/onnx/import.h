@@ -28,6 +28,7 @@ typedef struct mix_onnx_value {
   /* A constant out of an initialiser of floats, which is to be a weight, under the name of that. */
   const char *weight;
   bool bound;              /* it has a value */
+  bool uniform;            /* several nodes read it, and all its elements are equal: see import.c */
   bool shared;             /* an initialiser that nodes of several kinds read: one weight for all */
   mix_tensor *parameter;   /* that weight as a symbolic tensor; NULL: not made yet */
   int uses, last_consumer; /* by nodes and outputs; the node that reads it last, -1: none */

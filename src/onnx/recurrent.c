@@ -24,6 +24,7 @@ typedef struct recurrent_node {
   int directions, rank_x;
   int64_t hidden, features;
   bool batch_first, resets_after;
+  const char *activation;
   mix_tensor *kernel, *recurrent, *bias; /* of all directions */
 } recurrent_node;
 
@@ -80,11 +81,28 @@ static mix_tensor *constant_input(mix_onnx_import *in, int index, mix_shape shap
                        MIX_SHAPE_TEXT(mix_tensor_shape(tensor)), MIX_SHAPE_TEXT(shape));
 }
 
-/* Activations other than the kind's own, which are texts that the reader of attributes leaves out. */
-static bool check_options(mix_onnx_import *in, const recurrent_node *n) {
-  if (mix_onnx_find(in->node, "activations") || mix_onnx_find(in->node, "clip") ||
-      mix_onnx_integer(in->node, "input_forget", 0))
-    return mix_onnx_fail(in, MIX_UNSUPPORTED, "activations, clip or input_forget; expected their defaults");
+/* Those of the kind, for each direction; RNN may have Relu. */
+static bool check_activations(mix_onnx_import *in, recurrent_node *n) {
+  const mix_onnx_attribute *given = mix_onnx_find(in->node, "activations");
+  int each = 0;
+  n->activation = "tanh";
+  while (each < MAX_STATES + 1 && n->kind->activations[each]) each++;
+  if (given && (given->count != each * n->directions || !given->strings)) each = -1;
+  for (int i = 0; given && i < each * n->directions; i++) {
+    const bool relu =
+        each == 1 && !strcmp(given->strings[i], "Relu") && (!i || !strcmp(n->activation, "relu"));
+    if (relu)
+      n->activation = "relu";
+    else if (strcmp(given->strings[i], n->kind->activations[i % each]))
+      each = -1;
+  }
+  return each > 0 || mix_onnx_fail(in, MIX_UNSUPPORTED, "its activations are others than its default ones");
+}
+
+static bool check_options(mix_onnx_import *in, recurrent_node *n) {
+  if (!check_activations(in, n)) return false;
+  if (mix_onnx_find(in->node, "clip") || mix_onnx_integer(in->node, "input_forget", 0))
+    return mix_onnx_fail(in, MIX_UNSUPPORTED, "clip or input_forget; expected neither");
   if (mix_onnx_input(in, 4))
     return mix_onnx_fail(in, MIX_UNSUPPORTED, "sequence_lens; expected sequences of one length");
   if (n->kind->states == 2 && mix_onnx_input(in, 7))
@@ -173,6 +191,7 @@ static mix_list *run_direction(mix_onnx_import *in, const recurrent_node *n, int
   json_t *config = MIX_PACK("{s:I,s:b,s:b,s:b,s:b,s:s}", "units", (json_int_t)n->hidden, "use_bias",
                             n->bias != NULL, "return_sequences", 1, "return_state", 1, "go_backwards",
                             reversed, "dtype", mix_dtype_name(mix_tensor_dtype(n->kernel)));
+  mix_json_set(config, "activation", json_string(n->activation));
   if (!strcmp(n->kind->layer, "GRU")) mix_json_set(config, "reset_after", json_boolean(n->resets_after));
   const mix_onnx_value *value = mix_onnx_input(in, 1);
   return mix_onnx_call_layer(in, n->kind->layer, config, n->x, states, value->weight ? value->weight : "",

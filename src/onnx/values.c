@@ -90,6 +90,7 @@ mix_tensor *mix_onnx_operand(mix_onnx_import *in, int index) {
   if (!value) return mix_onnx_fail(in, MIX_FORMAT_ERROR, "it lacks input %d", index);
   mix_tensor *tensor = mix_onnx_tensor_of(in, value);
   if (!tensor || !value->weight || !mix_onnx_has_symbolic(in)) return tensor;
+  if (value->uniform) return mix_onnx_parameter(in, tensor, value->weight, true);
   if (!value->parameter) value->parameter = mix_onnx_parameter(in, tensor, value->weight, true);
   return value->parameter;
 }
