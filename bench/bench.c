@@ -15,7 +15,7 @@ static const bench_table tables[] = {{"start", bench_start},          {"steps", 
                                      {"loading", bench_loading},      {"simulated", bench_simulated},
                                      {"stored", bench_stored},        {"lora", bench_lora},
                                      {"memory", bench_memory},        {"decoding", bench_decoding},
-                                     {"figures", bench_figures}};
+                                     {"latency", bench_latency},      {"figures", bench_figures}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void print_tables(FILE *out) {

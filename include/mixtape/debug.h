@@ -18,9 +18,10 @@ MIX_API mix_status mix_tensor_print(mix_tensor *tensor, const char *label);
 /* tf.debugging.check_numerics: the tensor itself. If it has NaN or infinite values, the run is a ValueError
  * "check_numerics in LAYER: MESSAGE: the tensor has NaN values", "infinite values" or "NaN and infinite
  * values", and writes no variable. Its gradient is checked likewise, as in TensorFlow: so of float16, where
- * the loss scale skips steps that overflow, such a step is an error too. Outside a captured function the
- * check is at once. tensor: of a floating dtype (TypeError). message: copied; NULL: none. NULL with the error
- * recorded. */
+ * the loss scale skips steps that overflow, such a step is an error too. Of several processes all have it:
+ * all must have the same checks in training, evaluation and steps that apply gradients. Outside a captured
+ * function the check is at once. tensor: of a floating dtype (TypeError). message: copied; NULL: none. NULL
+ * with the error recorded. */
 MIX_API mix_tensor *mix_check_numerics(mix_tensor *tensor, const char *message);
 
 MIX_END_DECLARATIONS

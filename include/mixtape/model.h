@@ -92,6 +92,13 @@ MIX_API mix_policy *mix_model_policy(const mix_model *model);
 MIX_API mix_list *mix_model_layers(mix_model *model);
 /* The layer of that name, borrowed. ValueError if there is none. */
 MIX_API mix_layer *mix_model_get_layer(mix_model *model, const char *name);
+/* The symbolic tensors of a functional model, from which another can be made of a part of it, with the same
+ * layers: Keras's model.inputs, model.outputs and layer.output. New lists; mix_model_layer_outputs: the
+ * results of the layer's first call in the model, NULL for one that nothing in the model reads. ValueError
+ * for models of another kind, whose layers mix_model_layers gives, and if there is no such layer. */
+MIX_API mix_list *mix_model_inputs(mix_model *model);
+MIX_API mix_list *mix_model_outputs(mix_model *model);
+MIX_API mix_list *mix_model_layer_outputs(mix_model *model, const char *name);
 /* New lists of borrowed variables, in the order of mix_layer_weights; empty if the model has none yet. */
 MIX_API mix_list *mix_model_weights(mix_model *model);
 MIX_API mix_list *mix_model_trainable_variables(mix_model *model);

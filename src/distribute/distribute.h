@@ -21,6 +21,11 @@ mix_list *mix_sum_gradients(mix_list *gradients);
  * so that they cross the network together. Nothing in one process; false with the error recorded. */
 bool mix_all_reduce_together(int count, mix_tensor **values);
 
+/* In a capture: what mix_check_numerics finds on one rank, in the tensors that were given to it since the
+ * last call, becomes an error on all of them, so that none writes a variable. All ranks must have the same
+ * checks. Nothing else; false with the error recorded. */
+bool mix_share_checks(void);
+
 /* The text of rank 0, on every rank; mix_free it. NULL with the error recorded. */
 char *mix_text_of_first_rank(const char *call, const char *text);
 /* The number of each rank, in their order, on every rank. False with the error recorded. */

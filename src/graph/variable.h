@@ -59,6 +59,7 @@ typedef struct mix_capture {
   int binding_count, binding_capacity;
   mix_node **stateful; /* its nodes that run though nothing may need their results; retained */
   int stateful_count, stateful_capacity;
+  int checks_shared; /* of these, those whose checks all ranks share (distribute/shared_checks.c) */
 } mix_capture;
 
 void mix_capture_clear(mix_capture *capture);

@@ -67,6 +67,8 @@ static bool collect(mix_functional *graph) {
     if (!add_call(graph, &capacity, graph->inputs[i])) return false;
   for (int i = 0; i < graph->output_count; i++)
     if (!add_call(graph, &capacity, graph->outputs[i])) return false;
+  for (int i = 0; i < graph->extra_count; i++)
+    if (!add_call(graph, &capacity, graph->extras[i])) return false;
   for (int c = 0; c < graph->call_count; c++) {
     mix_layer_call *call = graph->calls[c];
     if (is_input(graph, call)) continue;
@@ -167,9 +169,11 @@ static void functional_finalize(mix_layer *layer) {
   mix_functional *graph = functional_of(layer);
   for (int i = 0; graph->inputs && i < graph->input_count; i++) mix_release(graph->inputs[i]);
   for (int i = 0; graph->outputs && i < graph->output_count; i++) mix_release(graph->outputs[i]);
+  for (int i = 0; graph->extras && i < graph->extra_count; i++) mix_release(graph->extras[i]);
   for (int i = 0; i < graph->call_count; i++) mix_release(graph->calls[i]);
   mix_free(graph->inputs);
   mix_free(graph->outputs);
+  mix_free(graph->extras);
   mix_free(graph->calls);
   mix_free(graph->of_layer);
   mix_key_map_clear(&graph->places);
@@ -245,7 +249,9 @@ static bool name_outputs(mix_functional *graph, const mix_semantics *semantics) 
   return !mix_failed();
 }
 
-mix_model *mix_model_with(const mix_model_options *given) {
+mix_model *mix_model_with(const mix_model_options *options) { return mix_model_with_extras(options, NULL); }
+
+mix_model *mix_model_with_extras(const mix_model_options *given, mix_list *extras) {
   MIX_OPTIONS(mix_model_options, options, given, "model_new");
   mix_list *inputs = mix_tensors_given(options.inputs, "model_new", "inputs");
   mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;
@@ -263,6 +269,8 @@ mix_model *mix_model_with(const mix_model_options *given) {
   graph->outputs = retained_tensors(outputs);
   graph->input_count = mix_list_count(inputs);
   graph->output_count = mix_list_count(outputs);
+  graph->extras = extras ? retained_tensors(extras) : NULL;
+  graph->extra_count = graph->extras ? mix_list_count(extras) : 0;
   graph->input_form = form_of(options.inputs, graph->input_count);
   graph->output_form = form_of(options.outputs, graph->output_count);
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;

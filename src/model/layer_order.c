@@ -1,6 +1,7 @@
 /* The order of a functional model's layers, as in both Kerases: by depth, the largest distance from an
  * output; among layers of one depth in the order in which a walk from the outputs to the inputs meets them.
- * `layers`, weights and slots follow it, so files of weights in order fit (docs/spec/keras.md, 0). */
+ * `layers`, weights and slots follow it, so files of weights in order fit (docs/spec/keras.md, 0). Layers
+ * that no output needs come last. */
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -160,14 +161,25 @@ static int by_depth(const void *a, const void *b) {
   return x->position < y->position ? -1 : x->position > y->position;
 }
 
-static bool add_in_order(walk *w, mix_layer *model) {
+static bool add_in_order(walk *w, bool *added, mix_layer *model) {
   int count = 0;
   for (int c = 0; c < w->graph->call_count; c++)
     if (w->places[c].layer == c && (w->places[c].position >= 0 || w->places[c].met))
-      w->places[count++] = w->places[c];
+      added[c] = true, w->places[count++] = w->places[c];
   qsort(w->places, (size_t)count, sizeof *w->places, by_depth);
   for (int i = 0; i < count; i++)
     if (!mix_layer_add_layer(model, w->graph->calls[w->places[i].layer]->layer)) return false;
+  return true;
+}
+
+/* In the order in which they were given, as tf_keras adds them. `added`: by the first call of a layer. */
+static bool add_extras(const walk *w, bool *added, mix_layer *model) {
+  for (int i = 0; i < w->graph->extra_count; i++) {
+    mix_layer *layer = w->graph->calls[call_of(w, w->graph->extras[i])]->layer;
+    const int first = mix_functional_first_call(w->graph, layer);
+    if (!added[first] && !mix_layer_add_layer(model, layer)) return false;
+    added[first] = true;
+  }
   return true;
 }
 
@@ -176,14 +188,15 @@ bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph) {
   walk w = {.graph = graph,
             .places = mix_calloc(count, sizeof *w.places),
             .order = mix_calloc(count, sizeof *w.order)};
-  bool good = w.places && w.order;
+  bool *added = mix_calloc(count, sizeof *added), good = w.places && w.order && added;
   if (good) {
     start(&w);
     for (int i = 0; i < graph->output_count; i++) visit(&w, call_of(&w, graph->outputs[i]));
     find_depths(&w);
     place_unused_inputs(&w);
-    good = !mix_failed() && add_in_order(&w, model);
+    good = !mix_failed() && add_in_order(&w, added, model) && add_extras(&w, added, model);
   }
+  mix_free(added);
   mix_free(w.waiting);
   mix_free(w.places);
   mix_free(w.order);

@@ -117,6 +117,8 @@ mix_list *mix_model_lora_layers(mix_model *model);
 typedef struct mix_functional {
   mix_tensor **inputs, **outputs; /* retained */
   int input_count, output_count;
+  mix_tensor **extras; /* retained: what calls compute too, though no output needs it */
+  int extra_count;
   mix_layer_call **calls; /* retained, in the order they were made */
   int call_count;
   mix_key_map places; /* of calls in `calls`, and of layers that of their first call */
@@ -167,6 +169,8 @@ static inline int mix_functional_next_call(const mix_functional *graph, int c) {
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
 /* Data for an input as Keras takes them: another dtype is cast, a last axis of one is added or removed. */
 mix_tensor *mix_model_conform(mix_tensor *given, mix_shape wanted, mix_dtype dtype);
+/* mix_model_with, of calls that no output needs, too: `extras` are results of them. */
+mix_model *mix_model_with_extras(const mix_model_options *options, mix_list *extras);
 /* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
 bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 /* The number of outputs and inputs, and the name of an output: that of its layer, which tf_keras

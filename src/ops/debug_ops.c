@@ -29,6 +29,8 @@ static void gradient(mix_node *node, mix_tensor *const *output_gradients, mix_te
   input_gradients[0] = mix_check_numerics_node(output_gradients[0], text);
 }
 
+bool mix_op_checks_numerics(const mix_op *op) { return op == &mix_op_check_numerics; }
+
 static bool rows(const mix_row_query *query) { return query->batched[0]; }
 
 static const mix_attribute_row check_fields[] = {

@@ -21,5 +21,6 @@ typedef struct mix_print_attributes {
   const char *label; /* interned; NULL: "tensor" */
 } mix_print_attributes;
 bool mix_op_prints(const mix_op *op);
+bool mix_op_checks_numerics(const mix_op *op);
 /* A node of the op. `before`: the result of the print before it; NULL: it is the first. */
 mix_tensor *mix_print_node(mix_tensor *tensor, const char *label, mix_tensor *before);

@@ -44,6 +44,7 @@ static mix_list *gradients_of_ranks(const mix_optimizer *optimizer, mix_list *gr
   if (mix_shards_wanted() && mix_optimizer_build_in_step(plain, variables) != MIX_OK) return NULL;
   if (!mix_shards_match(plain)) return NULL;
   if (!mix_is_distributed()) return gradients;
+  if (!mix_share_checks()) return NULL;
   mix_list *summed = sums_of_ranks(plain, gradients, variables), *result = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(gradients) && !mix_failed(); i++) {
     mix_tensor *gradient = mix_list_get(gradients, i);

@@ -122,12 +122,13 @@ static mix_model *clone_functional(mix_layer *old, const mix_clone_options *opti
   size_t size = ((size_t)graph->call_count + 1) * sizeof(void *);
   clone_state clone = {graph, options, mix_scoped_memory(size), mix_scoped_memory(size)};
   if (!clone.results || !clone.layers || !clone_inputs(&clone) || !clone_calls(&clone)) return NULL;
-  mix_model *model =
-      mix_model_with(&(const mix_model_options){.size = sizeof(mix_model_options),
-                                                .inputs = ends(&clone, graph->inputs, graph->input_count),
-                                                .outputs = ends(&clone, graph->outputs, graph->output_count),
-                                                .name = old->name,
-                                                .semantics = old->semantics});
+  mix_model *model = mix_model_with_extras(
+      &(const mix_model_options){.size = sizeof(mix_model_options),
+                                 .inputs = ends(&clone, graph->inputs, graph->input_count),
+                                 .outputs = ends(&clone, graph->outputs, graph->output_count),
+                                 .name = old->name,
+                                 .semantics = old->semantics},
+      graph->extra_count ? ends(&clone, graph->extras, graph->extra_count) : NULL);
   if (!model) return NULL;
   mix_functional *made = mix_layer_data(model->layer);
   json_decref(made->input_form);

@@ -534,6 +534,21 @@ static json_t *unpacked(json_t *form, const mix_semantics *rules) {
   return one;
 }
 
+/* Where a layer adds a loss or a metric, all calls run, as in tf_keras: results of them in the order of their
+ * layers. NULL without an error: there is no such layer. */
+static mix_list *find_extras(const saved_graph *graph) {
+  bool adds = false;
+  for (int i = 0; i < graph->count && !adds; i++) {
+    const mix_layer *layer = graph->layers[i].layer;
+    adds = layer && (layer->kind == &mix_add_loss_kind || layer->kind == &mix_add_metric_kind);
+  }
+  mix_list *extras = adds ? mix_list_new(0, NULL) : NULL;
+  for (int i = 0; i < graph->count && extras; i++)
+    for (int c = 0; graph->layers[i].layer && c < graph->layers[i].made; c++)
+      mix_list_append(extras, mix_list_get(graph->layers[i].results[c], 0));
+  return extras;
+}
+
 static mix_model *make_model(saved_graph *graph, const json_t *config) {
   const mix_semantics *rules = graph->reader->semantics;
   json_t *input_form = NULL, *output_form = NULL;
@@ -545,7 +560,8 @@ static mix_model *make_model(saved_graph *graph, const json_t *config) {
   if (options.inputs)
     options.outputs =
         read_ends(graph, json_object_get(config, "output_layers"), "output_layers", &output_form);
-  mix_model *model = mix_failed() ? NULL : mix_model_with(&options);
+  mix_list *extras = find_extras(graph);
+  mix_model *model = mix_failed() ? NULL : mix_model_with_extras(&options, extras);
   if (!model) return json_decref(input_form), json_decref(output_form), NULL;
   mix_functional *functional = mix_layer_data(model->layer);
   json_decref(functional->input_form);

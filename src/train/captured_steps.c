@@ -71,21 +71,27 @@ typedef struct step_losses {
   mix_tensor *outputs[MIX_MODEL_MAX];
 } step_losses;
 
+/* This rank's of the whole batch. */
+static mix_tensor *share_of_rows(int64_t rows) {
+  mix_tensor *own = mix_scalar((double)rows, MIX_FLOAT64), *all = mix_all_reduce(own);
+  return all ? mix_divide(own, all) : NULL;
+}
+
 /* Losses are summed over the ranks. Every rank has the whole penalty of a weight; what a call added is of the
  * rank's rows, and counts as they do. That of no rows may be NaN, but the graph must be that of all ranks. */
 static mix_tensor *share_of_penalty(mix_model *model, mix_tensor *penalty, int64_t rows) {
   if (!mix_is_distributed()) return penalty;
   if (!mix_layer_added_loss(model->layer, penalty)) return mix_over(penalty, mix_rank_count());
-  mix_tensor *own = mix_scalar((double)rows, MIX_FLOAT64), *all = mix_all_reduce(own);
+  mix_tensor *share = share_of_rows(rows);
   if (!rows) penalty = mix_select(mix_scalar(0, MIX_BOOL), penalty, mix_scalar_like(penalty, 0));
-  return all ? mix_multiply(penalty, mix_cast(mix_divide(own, all), mix_tensor_dtype(penalty))) : NULL;
+  return share ? mix_multiply(penalty, mix_cast(share, mix_tensor_dtype(penalty))) : NULL;
 }
 
 /* The losses of the whole batch, of which each rank has its part. */
 static void sum_losses(const mix_compiled_state *state, step_losses *losses) {
   mix_tensor *sums[1 + MIX_MODEL_MAX] = {losses->total};
   for (int i = 0; i < state->output_count; i++) sums[1 + i] = losses->outputs[i];
-  mix_all_reduce_together(1 + state->output_count, sums);
+  if (!mix_all_reduce_together(1 + state->output_count, sums) || !mix_share_checks()) return;
   losses->total = sums[0];
   for (int i = 0; i < state->output_count; i++) losses->outputs[i] = sums[1 + i];
 }
@@ -167,17 +173,20 @@ static mix_metric_update_options metric_update(mix_model *model, const mix_model
                                      .sample_weight = weight};
 }
 
-/* A new array with an update for each value of that name in this call. */
+/* A new array with an update for each value of that name in this call. A scalar of one process counts once;
+ * of several it counts by the share of the batch's rows that it is of, NULL: there is one process. */
 static mix_metric_update_options *added_updates(mix_list *added, const char *name, mix_dtype dtype,
-                                                int *count) {
+                                                mix_tensor *share, int *count) {
   const int all = mix_list_count(added);
   mix_metric_update_options *updates = mix_calloc((size_t)all + 1, sizeof *updates);
   *count = 0;
   for (int i = 0; updates && i < all; i++) {
     const mix_added_metric *value = mix_list_get(added, i);
     if (strcmp(value->name, name)) continue;
-    updates[(*count)++] =
-        (mix_metric_update_options){.size = sizeof *updates, .values = mix_cast(value->value, dtype)};
+    updates[(*count)++] = (mix_metric_update_options){
+        .size = sizeof *updates,
+        .values = mix_cast(value->value, dtype),
+        .sample_weight = share && !mix_tensor_shape(value->value).rank ? mix_cast(share, dtype) : NULL};
   }
   return updates;
 }
@@ -188,6 +197,7 @@ static bool update_added(mix_model *model, mix_list *arguments, mix_list *result
   mix_compiled_state *state = model->state;
   mix_list *added = mix_layer_added_metrics(model->layer);
   const bool ranks = mix_is_distributed(), empty = ranks && !row_count(arguments);
+  mix_tensor *share = ranks && mix_list_count(added) ? share_of_rows(row_count(arguments)) : NULL;
   for (int i = 0; i < mix_list_count(added); i++)
     if (!mix_model_added_metric(model, ((const mix_added_metric *)mix_list_get(added, i))->name))
       return false;
@@ -197,7 +207,7 @@ static bool update_added(mix_model *model, mix_list *arguments, mix_list *result
     if (!state->metrics[m].added) continue;
     int count;
     mix_metric_update_options *updates =
-        added_updates(added, state->metrics[m].name, mix_metric_dtype(metric), &count);
+        added_updates(added, state->metrics[m].name, mix_metric_dtype(metric), share, &count);
     if (count && (results || ranks)) own = batch_result(metric, empty ? 0 : count, updates);
     for (int i = 0; !ranks && i < count; i++) mix_metric_update_with(metric, &updates[i]);
     mix_free(updates);

@@ -174,6 +174,8 @@ PLAIN = {
     "mix_policy_map_lookup": {"map": "a_map()"},
     "mix_policy_serialize": {}, "mix_policy_deserialize": {"json": '"\\"float32\\""'},
     "mix_checkpoint_latest": {"folder": '"."'}, "mix_model_get_layer": {"name": '"inner"'},
+    "mix_model_inputs": {"model": "a_token_model()"}, "mix_model_outputs": {"model": "a_token_model()"},
+    "mix_model_layer_outputs": {"model": "a_token_model()", "name": '"words"'},
     "mix_set_graph_rewrite": {"dtype": '"float16"'}, "mix_set_accumulate": {"name": '"auto"'},
     "mix_set_float32_precision": {"name": '"highest"'},
     "mix_set_deterministic": {"on": "true"},

@@ -91,7 +91,7 @@ static inline mix_model *a_model(void) {
 }
 static inline mix_model *a_token_model(void) {
   mix_tensor *tokens = mix_input(.shape = MIX_SHAPE(8), .dtype = "int32");
-  return mix_model_new(tokens, mix_call(mix_embedding(4, 4), tokens));
+  return mix_model_new(tokens, mix_call(mix_embedding(4, 4, .name = "words"), tokens));
 }
 static inline mix_decode_state *a_decode_state(void) {
   return mix_decode_state_new(a_token_model(), .batch = 3);

@@ -60,7 +60,7 @@ static examples whole_batch(int64_t step) {
   return (examples){mix_concat(parts, x, 0), mix_concat(parts, y, 0), mix_concat(parts, weight, 0)};
 }
 
-/* A loss, a metric of two values and one of scalars, which is 1 of any rows, and NaN of none. */
+/* A loss, a metric of two values and two of scalars: 1 of any rows, and NaN of none; a mean of the rows. */
 static mix_list *noted_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0), *square = mix_square(x);
   mix_tensor *mean = mix_reduce_mean(square, MIX_ALL_AXES, false);
@@ -68,6 +68,7 @@ static mix_list *noted_call(mix_layer *layer, const mix_call_args *args) {
   mix_layer_add_metric(layer, x, "size");
   mix_layer_add_metric(layer, square, "size");
   mix_layer_add_metric(layer, mix_divide(mean, mean), "one");
+  mix_layer_add_metric(layer, mean, "level");
   return mix_list_of(x);
 }
 static const mix_layer_class noted_class = {.size = sizeof noted_class, .name = "Noted", .call = noted_call};

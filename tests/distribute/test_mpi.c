@@ -9,6 +9,7 @@ static void check_collectives(int ranks) { assert_code(run_ranks(ranks, worker()
 
 /* O13: in tests/distribute/worker.c. */
 static void check_one_nan(int ranks) { assert_code(run_ranks(ranks, worker(), "one_nan"), 0); }
+static void check_one_check(int ranks) { assert_code(run_ranks(ranks, worker(), "one_check"), 0); }
 
 /* 50 steps; 97 rows in batches of 32: the last batch has one row, so that other ranks have none. */
 static void check_float32(int ranks) {
@@ -280,6 +281,7 @@ static void check_other_checkpoint(int ranks) {
 #define TESTS(X)                                                                                             \
   X(collectives)                                                                                             \
   X(one_nan)                                                                                                 \
+  X(one_check)                                                                                               \
   X(float32)                                                                                                 \
   X(integers)                                                                                                \
   X(loss_scale)                                                                                              \

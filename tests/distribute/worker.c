@@ -8,6 +8,7 @@
  *   worker one_value FOLDER                       the loss is one value for the whole batch
  *   worker batch_norm_alone FOLDER                each rank normalizes by its own rows
  *   worker one_nan                                rank 1 has a gradient that is not finite
+ *   worker one_check                              mix_check_numerics finds NaN on the last rank
  *   worker watched FOLDER                         a numerics report, which stops the training
  *   worker observer FOLDER                        the report is on rank 0 alone
  *   worker dies                                   rank 1 is killed after a step
@@ -217,6 +218,65 @@ static int one_nan(void) {
   return 0;
 }
 
+static int failed_alike(const char *where) {
+  char message[300];
+  CHECK(mix_error_take(message, sizeof message) == MIX_VALUE_ERROR);
+  CHECK(strstr(message, where) && !strstr(message, "on another rank") == (rank == ranks - 1));
+  return 0;
+}
+
+static mix_list *checked_step(void *context, mix_list *arguments) {
+  mix_variable *v = ((void **)context)[0];
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *x = mix_check_numerics(mix_list_get(arguments, 0), "values");
+  mix_tensor *loss = mix_multiply(x, mix_variable_value(v));
+  mix_tape_end(tape);
+  mix_list *variables = mix_list_of(v);
+  mix_optimizer_apply_gradients(((void **)context)[1], mix_tape_gradient(tape, loss, variables), variables);
+  return mix_list_of(mix_all_reduce(loss));
+}
+
+static mix_list *checking_call(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  return mix_list_of(mix_check_numerics(mix_call_input(args, 0), "features"));
+}
+static const mix_layer_class checking = {.size = sizeof checking, .name = "Checking", .call = checking_call};
+
+/* No rank writes a variable, in a step of one's own, in training and in evaluation. What one rank predicts is
+ * its own affair. */
+static int one_check(void) {
+  mix_variable *v = mix_variable_new(mix_scalar(5, MIX_FLOAT32));
+  mix_function *step = mix_function_new(checked_step, (void *[]){v, mix_sgd(.learning_rate = 1)});
+  for (int i = 0; i < 3; i++) {
+    const bool bad = i != 1;
+    mix_tensor *x = mix_scalar(bad && rank == ranks - 1 ? NAN : 1, MIX_FLOAT32);
+    CHECK(!mix_function_call(step, mix_list_of(x)) == bad);
+    if (bad && failed_alike("values")) return 1;
+    CHECK(mix_tensor_item(mix_variable_value(v)) == (i ? 5 - ranks : 5));
+  }
+  mix_set_seed(7);
+  mix_model *model =
+      mix_sequential(mix_list_of(mix_dense(3), mix_layer_new(&checking, .name = "check"), mix_dense(4)));
+  mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 8));
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd());
+  mix_tensor *good = numbers(4, 8, 1), *y = numbers(4, 4, 2);
+  mix_tensor *x = rank == ranks - 1 ? mix_log(mix_negative(mix_square(good))) : good;
+  mix_on_batch_options options = {.size = sizeof options, .x = x, .y = y, .rows = MIX_LOCAL};
+  CHECK(!mix_model_test_on_batch_with(model, &options));
+  if (failed_alike("features")) return 1;
+  mix_list *before = mix_model_get_weights(model);
+  CHECK(!mix_model_train_on_batch_with(model, &options));
+  if (failed_alike("features")) return 1;
+  float a[24], b[24];
+  CHECK(!mix_tensor_read(mix_list_get(before, 0), MIX_FLOAT32, a, 24));
+  CHECK(!mix_tensor_read(mix_list_get(mix_model_get_weights(model), 0), MIX_FLOAT32, b, 24));
+  CHECK(!memcmp(a, b, sizeof a));
+  CHECK(rank || mix_model_predict_on_batch(model, good));
+  options.x = good;
+  CHECK(mix_model_train_on_batch_with(model, &options));
+  return 0;
+}
+
 /* Ranks have other rows, and the gradients of a frozen layer's outputs are those of the report alone. The
  * loss scale never becomes small enough, so that the report ends the training. */
 static int watched(bool everywhere, const char *folder) {
@@ -333,6 +393,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "batch_norm_alone") && argc == 3) return batch_norm_alone(argv + 2);
   if (!strcmp(task, "one_value") && argc == 3) return one_value(argv + 2);
   if (!strcmp(task, "one_nan")) return one_nan();
+  if (!strcmp(task, "one_check")) return one_check();
   if (!strcmp(task, "watched") && argc == 3) return watched(true, argv[2]);
   if (!strcmp(task, "observer") && argc == 3) return watched(false, argv[2]);
   if (!strcmp(task, "dies")) return dies();

@@ -2,6 +2,7 @@
 #include "model/model.h"
 #include "model/support.h"
 #include "nn/layer/layer.h"
+#include "support/expect.h"
 
 /* Adds the tensors of a list. */
 static mix_list *sum_call(mix_layer *layer, const mix_call_args *args) {
@@ -219,6 +220,34 @@ static void training_reaches_the_layers(void **state) {
   assert_true(kept + dropped == 256 && kept > 64 && dropped > 64); /* fails with probability 4e-15 */
 }
 
+/* ---- parts of models ---- */
+
+/* A layer that is called twice, and one of two results, of which one is read. */
+static void a_part_of_a_model_begins_another(void **state) {
+  (void)state;
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3, 2), .name = "x");
+  mix_list *states = mix_call_outputs(mix_lstm(4, .return_state = true, .name = "lstm"), x);
+  mix_layer *shared = mix_dense(4, "tanh", .name = "shared");
+  mix_tensor *once = mix_call(shared, mix_list_get(states, 1));
+  mix_model *model = mix_model_new(x, mix_call(mix_dense(1), mix_call(shared, once)));
+  assert_ptr_equal(mix_list_get(mix_model_inputs(model), 0), x);
+  assert_int_equal(mix_list_count(mix_model_outputs(model)), 1);
+  mix_list *found = mix_model_layer_outputs(model, "lstm");
+  assert_int_equal(mix_list_count(found), 3);
+  assert_ptr_equal(mix_list_get(found, 1), mix_list_get(states, 1));
+  assert_null(mix_list_get(found, 0));
+  assert_ptr_equal(mix_list_get(mix_model_layer_outputs(model, "shared"), 0), once);
+  assert_ptr_equal(mix_list_get(mix_model_layer_outputs(model, "x"), 0), x);
+  mix_model *part = mix_model_new(mix_model_inputs(model), mix_model_layer_outputs(model, "shared"));
+  assert_no_error();
+  assert_ptr_equal(mix_model_get_layer(part, "shared"), shared);
+  assert_int_equal(mix_list_count(mix_model_trainable_variables(part)), 5);
+  expect_refused(mix_model_layer_outputs(model, "shard"), MIX_VALUE_ERROR, "did you mean 'shared'");
+  mix_model *sequential = mix_sequential(mix_list_of(mix_dense(2)));
+  expect_refused(mix_model_inputs(sequential), MIX_VALUE_ERROR, "is not functional");
+  expect_refused(mix_model_layer_outputs(sequential, "dense"), MIX_VALUE_ERROR, "is not functional");
+}
+
 static void inputs_and_outputs_must_be_connected(void **state) {
   (void)state;
   mix_tensor *a = mix_input(.shape = MIX_SHAPE(1), .name = "a"),
@@ -321,6 +350,7 @@ int main(void) {
       TEST(a_model_is_a_layer_of_another),
       TEST(a_sequential_is_a_layer_of_a_functional_model),
       TEST(training_reaches_the_layers),
+      TEST(a_part_of_a_model_begins_another),
       TEST(inputs_and_outputs_must_be_connected),
       TEST(models_are_named_as_keras_names_them),
       TEST(the_summary_shows_shapes_parameters_and_policies),
