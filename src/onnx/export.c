@@ -13,8 +13,6 @@
 #include <string.h>
 
 #define CALL "mix_model_export"
-/* The opsets for models without bfloat16 and with it. */
-enum { PLAIN_OPSET = 17, BFLOAT16_OPSET = 22 };
 /* A file of protobuf has at most 2^31 bytes, of which the graph takes some. */
 static const int64_t external_bytes = (INT64_C(1) << 31) - (INT64_C(1) << 26);
 
@@ -144,7 +142,7 @@ typedef struct graphs {
 
 static int opset_of(const mix_export_options *options, const mix_ir *ir) {
   if (options->opset) return options->opset;
-  return has_bfloat16(ir) && !options->widen ? BFLOAT16_OPSET : PLAIN_OPSET;
+  return has_bfloat16(ir) && !options->widen ? MIX_ONNX_BFLOAT16_OPSET : MIX_ONNX_OLDEST_OPSET;
 }
 
 static bool export_graphs(mix_model *model, const mix_export_options *options, graphs *g) {

@@ -94,6 +94,16 @@ static void devices_of_plugins_are_refused(void **state) {
   assert_non_null(strstr(mix_devices_text(), "cuda: unavailable"));
 }
 
+static void files_of_onnx_are_refused(void **state) {
+  (void)state;
+  if (!is_absent("onnx")) SKIP("this library writes ONNX");
+  mix_scope *scope = mix_scope_begin();
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(2));
+  mix_model_export(mix_model_new(x, mix_call(mix_dense(1), x)), in_folder("small.onnx"));
+  assert_absent("onnx", "-DMIXTAPE_ONNX=ON");
+  mix_scope_end(scope);
+}
+
 static void processes_are_refused(void **state) {
   (void)state;
   if (!is_absent("mpi")) SKIP("this library trains in several processes");
@@ -118,6 +128,7 @@ int main(void) {
       cmocka_unit_test(pictures_are_refused_and_pages_are_not),
       cmocka_unit_test(downloads_are_refused),
       cmocka_unit_test(devices_of_plugins_are_refused),
+      cmocka_unit_test(files_of_onnx_are_refused),
       cmocka_unit_test(processes_are_refused),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
