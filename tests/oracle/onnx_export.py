@@ -3,10 +3,10 @@
 
   onnx_export.py MIXTAPE MODELS [NAME...] [--jobs N] [--options "--opset 20"]
 
-MIXTAPE: the program. MODELS: the folder of recorded models (its README has the bounds). Needs numpy, onnx and
-onnxruntime. A model in bfloat16, of which onnxruntime's CPU has few kernels, is also exported with --widen, and
-that file runs; the other one is checked alone. Ends with how many were exported and agreed; fails where one
-that was exported is wrong, or where more than MAX_REFUSED are not.
+MIXTAPE: the program. MODELS: the folder of recorded models (its README has the bounds). Needs numpy, onnx
+and onnxruntime. A model in bfloat16, of which onnxruntime's CPU has few kernels, is also exported with
+--widen, and that file runs; the other one is checked alone. Ends with how many were exported and agreed;
+fails where one that was exported is wrong, or where more than MAX_REFUSED are not.
 """
 import argparse
 import concurrent.futures
@@ -94,7 +94,8 @@ def main():
     names = given.names or sorted(path.stem for path in given.models.glob("*.keras"))
     counts = {"agrees": 0, "refused": 0, "wrong": 0}
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        tasks = [pool.submit(check, given.program, given.models, name, given.options.split()) for name in names]
+        tasks = [pool.submit(check, given.program, given.models, name, given.options.split())
+                 for name in names]
         for task in tasks:
             name, outcome, text = task.result()
             counts[outcome] += 1
