@@ -22,7 +22,7 @@ static const command commands[] = {
     {"compile", cli_compile_for_target,
      "compile what train, evaluate and predict run, for a GPU that is not here"},
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
-    {"convert", cli_convert, "write a model or weights of Keras in another of its forms"},
+    {"convert", cli_convert, "write a model or weights in another form, or as ONNX"},
     {"quantize", cli_quantize, "write a model with layers of int8, int4 or float8"},
     {"devices", cli_devices, "devices, instruction sets and kernels of this machine"},
     {"amp", cli_amp, "show what the automatic mixed precision rewrite does to a graph, and why"},
