@@ -23,6 +23,7 @@ typedef struct mix_export_options {
   /* Weights of more bytes than this in all are beside the file, in PATH.data; 0: 2^31 less what the graph may
    * take, as protobuf wants. Below 0: always */
   int64_t external_bytes;
+  int64_t batch; /* fixes the number of examples, where an operation is written for one; 0: any */
 } mix_export_options;
 /* Writes what mix_model_predict computes as ONNX: inputs by the names of the input layers, outputs as Keras's
  * own export names them ("Identity:0", "Identity_1:0", ...), axis 0 of all of them any batch, dtypes as the

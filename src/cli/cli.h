@@ -29,8 +29,8 @@ typedef struct cli_options {
   const char *device, *target, *graph_rewrite, *dtype, *distribute, *shard;
   const char *init_weights, *weight_map, *save, *step_log, *output, *only, *tensorboard, *format, *png;
   const char *checkpoint, *trace, *html;
-  const char *loss_scale;                   /* a text for mix_loss_scale_from_text; NULL: compile chooses */
-  const char *const *float32_layers;        /* ended by NULL; NULL: none */
+  const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
+  const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map, *onnx; /* files; NULL: none */
   const char *lora_layers, *save_lora, *load_lora;
   const char *label, *features, *words, *missing, *unknown, *columns, *delimiter,
@@ -178,8 +178,8 @@ bool cli_synthesize_data(const cli_options *options, int command, mix_model *mod
 mix_status cli_compile(const cli_options *options, mix_model *model);
 
 /* verify_onnx.c: runs a file in ONNX on data and compares with the model's predictions; prints the largest
- * difference of each output. CLI_OK: all are within their bounds. */
-int cli_verify_onnx(mix_model *model, const char *path, const char *data, int opset);
+ * difference of each output. `batch`: of the file; 0: any. CLI_OK: all are within their bounds. */
+int cli_verify_onnx(mix_model *model, const char *path, const char *data, int opset, int batch);
 
 /* models/named.c: models by name. */
 bool cli_is_named_model(const char *name);

@@ -11,56 +11,58 @@
 #include <string.h>
 
 static void usage(FILE *out) {
-  fprintf(out,
-          "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
-          "                       [--metrics NAMES] [--no-compile]\n"
-          "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
-          "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
-          "                       [--weight-map FILE.json]\n"
-          "                       [--opset N] [--weights compute|float32] [--widen]\n"
-          "                       [--verify DATA]\n"
-          "\n"
-          "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
-          "generation of the file writes it. What IN is, its content says.\n"
-          "\n"
-          "  .keras       the whole model: structure, weights, compile settings, optimizer state\n"
-          "  .h5          the same in the legacy HDF5 form\n"
-          "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
-          "  .weights.json  the same in shards, an index of them and .weights.h5 files beside it\n"
-          "  .npz         the weights alone, in get_weights() order\n"
-          "  .safetensors  the weights alone, in their own dtypes\n"
-          "  .onnx        what the model predicts, for other runtimes\n"
-          "\n"
-          "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
-          "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
-          "                    the weights of the outputs' losses stay\n"
-          "  --optimizer NAME  this optimizer instead of the file's\n"
-          "  --metrics NAMES   these metrics instead of the file's\n"
-          "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
-          "                    TensorFlow's Keras 2 (default the generation of IN)\n"
-          "  --policy-map FILE.json  a policy for each layer by its path, as Keras 3 writes\n"
-          "                    a DTypePolicyMap\n"
-          "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
-          "  --weight-map FILE.json  of IN in safetensors: which tensor becomes which weight\n"
-          "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
-          "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
-          "  --opset N         of OUT in ONNX: the version of its operators, 17 to 23 (default 17, or\n"
-          "                    22 where a layer computes in bfloat16)\n"
-          "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
-          "                    default), or float32, with casts behind them\n"
-          "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
-          "  --verify DATA     of OUT in ONNX: runs it on DATA (as mixtape predict takes it) by\n"
-          "                    onnxruntime, if its library is found (MIXTAPE_ONNXRUNTIME names it),\n"
-          "                    else by mixtape, and fails where an output differs from the model's\n"
-          "  --no-compile      without compile settings and optimizer state\n"
-          "  -h, --help        this text\n");
+  fprintf(
+      out,
+      "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
+      "                       [--metrics NAMES] [--no-compile]\n"
+      "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
+      "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
+      "                       [--weight-map FILE.json]\n"
+      "                       [--opset N] [--weights compute|float32] [--widen]\n"
+      "                       [--batch N] [--verify DATA]\n"
+      "\n"
+      "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
+      "generation of the file writes it. What IN is, its content says.\n"
+      "\n"
+      "  .keras       the whole model: structure, weights, compile settings, optimizer state\n"
+      "  .h5          the same in the legacy HDF5 form\n"
+      "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
+      "  .weights.json  the same in shards, an index of them and .weights.h5 files beside it\n"
+      "  .npz         the weights alone, in get_weights() order\n"
+      "  .safetensors  the weights alone, in their own dtypes\n"
+      "  .onnx        what the model predicts, for other runtimes\n"
+      "\n"
+      "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
+      "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
+      "                    the weights of the outputs' losses stay\n"
+      "  --optimizer NAME  this optimizer instead of the file's\n"
+      "  --metrics NAMES   these metrics instead of the file's\n"
+      "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
+      "                    TensorFlow's Keras 2 (default the generation of IN)\n"
+      "  --policy-map FILE.json  a policy for each layer by its path, as Keras 3 writes\n"
+      "                    a DTypePolicyMap\n"
+      "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
+      "  --weight-map FILE.json  of IN in safetensors: which tensor becomes which weight\n"
+      "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
+      "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
+      "  --opset N         of OUT in ONNX: the version of its operators, 17 to 23 (default 17, or\n"
+      "                    22 where a layer computes in bfloat16, 18 and 19 for operations on bits and float8)\n"
+      "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
+      "                    default), or float32, with casts behind them\n"
+      "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
+      "  --batch N         of OUT in ONNX: for so many examples at a time (default: any number)\n"
+      "  --verify DATA     of OUT in ONNX: runs it on DATA (as mixtape predict takes it) by\n"
+      "                    onnxruntime, if its library is found (MIXTAPE_ONNXRUNTIME names it),\n"
+      "                    else by mixtape, and fails where an output differs from the model's\n"
+      "  --no-compile      without compile settings and optimizer state\n"
+      "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
   const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora,
-      *weight_map, *opset, *weights, *verify;
+      *weight_map, *opset, *weights, *verify, *batch;
   double max_shard_size;
-  int opset_number;
+  int opset_number, batch_size;
   bool no_compile, merge_lora, widen;
 } conversion;
 
@@ -84,7 +86,8 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--weight-map", &p->weight_map},
                  {"--opset", &p->opset},
                  {"--weights", &p->weights},
-                 {"--verify", &p->verify}};
+                 {"--verify", &p->verify},
+                 {"--batch", &p->batch}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -103,20 +106,21 @@ static bool read_shard_size(conversion *p) {
   return !p->shard_size || (*p->shard_size && !*end && p->max_shard_size > 0 && isfinite(p->max_shard_size));
 }
 
-static bool read_opset(conversion *p) {
+/* A positive whole number; false: it is none. */
+static bool read_count(const char *text, int *count) {
   char *end = NULL;
-  const double number = p->opset ? mix_number_read(p->opset, &end) : 0;
-  p->opset_number = number >= 1 && number < 1000 ? (int)number : 0;
-  return !p->opset || (*p->opset && !*end && p->opset_number == number && number > 0);
+  const double number = text ? mix_number_read(text, &end) : 0;
+  *count = number >= 1 && number <= 1e9 ? (int)number : 0;
+  return !text || (*text && !*end && *count == number && number > 0);
 }
 
 static bool is_onnx(const char *path) { return ends_in(path, ".onnx"); }
 
 /* Options of files in ONNX alone, or NULL if they agree with OUT. */
 static const char *onnx_problem(const conversion *p) {
-  const bool given = p->opset || p->weights || p->widen || p->verify;
+  const bool given = p->opset || p->weights || p->widen || p->verify || p->batch;
   if (given && !(p->out && is_onnx(p->out)))
-    return "--opset, --weights, --widen and --verify are for an OUT in ONNX";
+    return "--opset, --weights, --widen, --batch and --verify are for an OUT in ONNX";
   if (p->weights && strcmp(p->weights, "compute") && strcmp(p->weights, "float32"))
     return "--weights is compute or float32";
   return NULL;
@@ -153,7 +157,8 @@ static int parse(int argc, char **argv, conversion *p) {
     }
   }
   if (!read_shard_size(p)) return wrong(": --max-shard-size is a positive number of GB", p->shard_size);
-  if (!read_opset(p)) return wrong(": --opset is a whole number", p->opset);
+  if (!read_count(p->opset, &p->opset_number)) return wrong(": --opset is a whole number", p->opset);
+  if (!read_count(p->batch, &p->batch_size)) return wrong(": --batch is a number of examples", p->batch);
   if (onnx_problem(p)) return wrong(onnx_problem(p), NULL);
   if (p->no_compile && (p->loss || p->optimizer || p->metrics))
     return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
@@ -205,10 +210,10 @@ static mix_model *in_generation(const conversion *p, mix_model *model) {
 
 static int export_onnx(const conversion *p, mix_model *model) {
   const bool kept = p->weights && !strcmp(p->weights, "float32");
-  mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen,
+  mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen, .batch = p->batch_size,
                    .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
   if (mix_failed()) return cli_fail();
-  return p->verify ? cli_verify_onnx(model, p->out, p->verify, p->opset_number) : CLI_OK;
+  return p->verify ? cli_verify_onnx(model, p->out, p->verify, p->opset_number, p->batch_size) : CLI_OK;
 }
 
 static int convert(const conversion *p) {

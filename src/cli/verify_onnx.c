@@ -16,7 +16,7 @@ typedef struct verification {
   mix_model *model;
   const char *path, *what; /* of the file that is run, and how it is told */
   mix_list *inputs;        /* of all rows, as the file takes them */
-  int64_t rows;
+  int64_t rows, batch;
   double bound;             /* relative to the largest magnitude of an output */
   mix_onnxruntime *session; /* NULL: by our own reader */
   mix_model *read;          /* then this is the file */
@@ -61,6 +61,9 @@ static bool take_inputs(verification *v, void *x) {
     mix_list_append(v->inputs, input_of(v->model, i, several ? mix_list_get(x, i) : x));
   if (mix_failed()) return false;
   v->rows = mix_tensor_shape(mix_list_get(v->inputs, 0)).dims[0];
+  if (v->rows < v->batch)
+    return mix_fail_value("--verify: the data have %lld rows, and --batch is %lld", (long long)v->rows,
+                          (long long)v->batch);
   return true;
 }
 
@@ -140,8 +143,11 @@ static bool open_file(verification *v) {
 
 static int verify(verification *v) {
   if (!open_file(v)) return cli_fail();
-  for (int64_t row = 0; row < v->rows && !mix_failed(); row += BATCH)
-    MIX_SCOPE { compare_rows(v, row, v->rows - row < BATCH ? v->rows - row : BATCH); }
+  const int64_t batch = v->batch ? v->batch : BATCH;
+  for (int64_t row = 0; row < v->rows && !mix_failed(); row += batch) {
+    if (v->batch && v->rows - row < batch) break; /* the file takes whole batches alone */
+    MIX_SCOPE { compare_rows(v, row, v->rows - row < batch ? v->rows - row : batch); }
+  }
   mix_onnxruntime_close(v->session);
   return mix_failed() ? cli_fail() : report(v);
 }
@@ -155,7 +161,7 @@ static int verify_widened(verification *v, int opset) {
   if (snprintf(path, sizeof path, "%s.%ld.onnx", v->path, (long)getpid()) >= (int)sizeof path)
     mix_fail_value("%.200s...: the name is too long", v->path);
   else
-    mix_model_export(v->model, path, .opset = opset, .widen = true);
+    mix_model_export(v->model, path, .opset = opset, .widen = true, .batch = v->batch);
   if (mix_failed()) return cli_fail();
   v->path = path;
   const int code = verify(v);
@@ -165,9 +171,9 @@ static int verify_widened(verification *v, int opset) {
   return code;
 }
 
-int cli_verify_onnx(mix_model *model, const char *path, const char *data, int opset) {
+int cli_verify_onnx(mix_model *model, const char *path, const char *data, int opset, int batch) {
   const cli_options options = {.data = data, .batch_size = BATCH};
-  verification v = {.model = model, .path = path, .what = path};
+  verification v = {.model = model, .path = path, .what = path, .batch = batch};
   cli_data loaded;
   if (!cli_load_model_data(&options, CLI_PREDICT, model, &loaded) ||
       !take_inputs(&v, cli_part_to_test(&loaded)->x))

@@ -71,6 +71,16 @@ mix_dtype mix_onnx_written(const mix_onnx_emitter *e, mix_dtype dtype);
 /* Records why a node has no form, and marks the emitter. Returns NULL. */
 void *mix_onnx_refuse(mix_onnx_emitter *e, const mix_ir_node *node, const char *format, ...) MIX_PRINTF(3, 4);
 
+/* ---- versions (opset.c) ---- */
+
+typedef struct mix_onnx_need {
+  int opset;
+  const char *what; /* that needs it */
+} mix_onnx_need;
+mix_onnx_need mix_onnx_opset_of(const mix_ir *ir, const mix_ir_node *node, bool widens);
+/* The oldest opset that has all of a graph; with bfloat16 anywhere the one that has all of it. */
+int mix_onnx_default_opset(const mix_ir *ir, bool widens);
+
 /* ---- sizes (emit_sizes.c) ---- */
 
 /* The size at `place` of the attributes of the node being written, an int64_t. */
@@ -80,6 +90,8 @@ mix_onnx_size mix_onnx_axis(mix_onnx_emitter *e, int value, int axis);
 static inline mix_onnx_size mix_onnx_known(int64_t size) { return (mix_onnx_size){0, size}; }
 /* The sizes as a tensor int64 (count). */
 const char *mix_onnx_sizes(mix_onnx_emitter *e, int count, const mix_onnx_size *sizes);
+/* One of them as a scalar. */
+const char *mix_onnx_size_scalar(mix_onnx_emitter *e, mix_onnx_size size);
 /* "batch", "2*batch+1" */
 const char *mix_onnx_size_text(mix_onnx_emitter *e, mix_onnx_size size);
 
@@ -139,11 +151,12 @@ const char *mix_onnx_reduce(mix_onnx_emitter *e, const char *op, const char *x, 
 mix_onnx_form mix_onnx_elementwise;
 mix_onnx_form mix_onnx_emit_reshape, mix_onnx_emit_broadcast, mix_onnx_emit_transpose, mix_onnx_emit_concat,
     mix_onnx_emit_slice, mix_onnx_emit_pad, mix_onnx_emit_gather, mix_onnx_emit_one_hot, mix_onnx_emit_fill,
-    mix_onnx_emit_range, mix_onnx_emit_argsort;
+    mix_onnx_emit_range, mix_onnx_emit_argsort, mix_onnx_emit_segment_sum;
 mix_onnx_form mix_onnx_emit_sum, mix_onnx_emit_mean, mix_onnx_emit_prod, mix_onnx_emit_max, mix_onnx_emit_min,
     mix_onnx_emit_argmax, mix_onnx_emit_argmin, mix_onnx_emit_softmax, mix_onnx_emit_log_softmax,
     mix_onnx_emit_add_n;
-mix_onnx_form mix_onnx_emit_matmul, mix_onnx_emit_einsum, mix_onnx_emit_attention;
+mix_onnx_form mix_onnx_emit_matmul, mix_onnx_emit_einsum, mix_onnx_emit_attention, mix_onnx_emit_fourier;
+mix_onnx_form mix_onnx_emit_unpack, mix_onnx_emit_dequantize, mix_onnx_emit_matmul_stored;
 mix_onnx_form mix_onnx_emit_conv, mix_onnx_emit_conv_transpose, mix_onnx_emit_max_pool,
     mix_onnx_emit_avg_pool, mix_onnx_emit_resize;
 mix_onnx_form mix_onnx_emit_scan;

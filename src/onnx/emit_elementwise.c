@@ -26,45 +26,25 @@ static const struct {
   mix_opcode opcode;
   const char *op;
 } same[] = {
-    {MIX_OPCODE_NEGATIVE, "Neg"},
-    {MIX_OPCODE_ABS, "Abs"},
-    {MIX_OPCODE_SIGN, "Sign"},
-    {MIX_OPCODE_FLOOR, "Floor"},
-    {MIX_OPCODE_CEIL, "Ceil"},
-    {MIX_OPCODE_ROUND, "Round"},
-    {MIX_OPCODE_SQRT, "Sqrt"},
-    {MIX_OPCODE_RECIPROCAL, "Reciprocal"},
-    {MIX_OPCODE_EXP, "Exp"},
-    {MIX_OPCODE_LOG, "Log"},
-    {MIX_OPCODE_SIN, "Sin"},
-    {MIX_OPCODE_COS, "Cos"},
-    {MIX_OPCODE_TANH, "Tanh"},
-    {MIX_OPCODE_SIGMOID, "Sigmoid"},
-    {MIX_OPCODE_ERF, "Erf"},
-    {MIX_OPCODE_RELU, "Relu"},
-    {MIX_OPCODE_ELU, "Elu"},
-    {MIX_OPCODE_SELU, "Selu"},
-    {MIX_OPCODE_SOFTPLUS, "Softplus"},
-    {MIX_OPCODE_SOFTSIGN, "Softsign"},
-    {MIX_OPCODE_IS_NAN, "IsNaN"},
-    {MIX_OPCODE_IS_INF, "IsInf"},
-    {MIX_OPCODE_LOGICAL_NOT, "Not"},
-    {MIX_OPCODE_ADD, "Add"},
-    {MIX_OPCODE_SUBTRACT, "Sub"},
-    {MIX_OPCODE_MULTIPLY, "Mul"},
-    {MIX_OPCODE_DIVIDE, "Div"},
-    {MIX_OPCODE_POWER, "Pow"},
-    {MIX_OPCODE_MAXIMUM, "Max"},
-    {MIX_OPCODE_MINIMUM, "Min"},
-    {MIX_OPCODE_EQUAL, "Equal"},
-    {MIX_OPCODE_LESS, "Less"},
-    {MIX_OPCODE_LESS_EQUAL, "LessOrEqual"},
-    {MIX_OPCODE_GREATER, "Greater"},
-    {MIX_OPCODE_GREATER_EQUAL, "GreaterOrEqual"},
-    {MIX_OPCODE_LOGICAL_AND, "And"},
-    {MIX_OPCODE_LOGICAL_OR, "Or"},
-    {MIX_OPCODE_SELECT, "Where"},
-    {MIX_OPCODE_CLIP, "Clip"},
+    {MIX_OPCODE_NEGATIVE, "Neg"},      {MIX_OPCODE_ABS, "Abs"},
+    {MIX_OPCODE_SIGN, "Sign"},         {MIX_OPCODE_FLOOR, "Floor"},
+    {MIX_OPCODE_CEIL, "Ceil"},         {MIX_OPCODE_ROUND, "Round"},
+    {MIX_OPCODE_SQRT, "Sqrt"},         {MIX_OPCODE_RECIPROCAL, "Reciprocal"},
+    {MIX_OPCODE_EXP, "Exp"},           {MIX_OPCODE_LOG, "Log"},
+    {MIX_OPCODE_SIN, "Sin"},           {MIX_OPCODE_COS, "Cos"},
+    {MIX_OPCODE_TANH, "Tanh"},         {MIX_OPCODE_SIGMOID, "Sigmoid"},
+    {MIX_OPCODE_ERF, "Erf"},           {MIX_OPCODE_RELU, "Relu"},
+    {MIX_OPCODE_ELU, "Elu"},           {MIX_OPCODE_SELU, "Selu"},
+    {MIX_OPCODE_SOFTPLUS, "Softplus"}, {MIX_OPCODE_SOFTSIGN, "Softsign"},
+    {MIX_OPCODE_IS_NAN, "IsNaN"},      {MIX_OPCODE_LOGICAL_NOT, "Not"},
+    {MIX_OPCODE_ADD, "Add"},           {MIX_OPCODE_SUBTRACT, "Sub"},
+    {MIX_OPCODE_MULTIPLY, "Mul"},      {MIX_OPCODE_DIVIDE, "Div"},
+    {MIX_OPCODE_POWER, "Pow"},         {MIX_OPCODE_MAXIMUM, "Max"},
+    {MIX_OPCODE_MINIMUM, "Min"},       {MIX_OPCODE_EQUAL, "Equal"},
+    {MIX_OPCODE_LESS, "Less"},         {MIX_OPCODE_LESS_EQUAL, "LessOrEqual"},
+    {MIX_OPCODE_GREATER, "Greater"},   {MIX_OPCODE_GREATER_EQUAL, "GreaterOrEqual"},
+    {MIX_OPCODE_LOGICAL_AND, "And"},   {MIX_OPCODE_LOGICAL_OR, "Or"},
+    {MIX_OPCODE_SELECT, "Where"},      {MIX_OPCODE_CLIP, "Clip"},
 };
 static const char *same_as(mix_opcode opcode) {
   for (size_t i = 0; i < sizeof same / sizeof *same; i++)
@@ -82,13 +62,18 @@ static const char *expm1_of(const operands *o) {
   return choose(o, is_near, near, far);
 }
 
+/* IsInf has 16 bits from opset 20 on alone. */
+static const char *is_inf(const operands *o) {
+  return binary(o, "Equal", unary(o, "Abs", o->a), number(o, INFINITY));
+}
+
 /* log(u) x / (u - 1), u = 1 + x: what u loses of x is lost in u - 1 too (Kahan; HP-15C Advanced Functions
  * Handbook, 1982). */
 static const char *log1p_of(const operands *o) {
   const char *one = number(o, 1), *u = binary(o, "Add", one, o->a), *rest = binary(o, "Sub", u, one),
              *is_one = binary(o, "Equal", rest, number(o, 0)), *divisor = choose(o, is_one, one, rest),
              *ratio = binary(o, "Div", o->a, divisor), *product = binary(o, "Mul", unary(o, "Log", u), ratio);
-  const char *is_large = unary(o, "IsInf", o->a);
+  const char *is_large = binary(o, "Equal", o->a, number(o, INFINITY));
   return choose(o, is_large, o->a, choose(o, is_one, o->a, product));
 }
 
@@ -113,11 +98,13 @@ static const char *floor_divide_of(const operands *o) {
   return binary(o, "Div", binary(o, "Sub", o->a, binary(o, "Mod", o->a, o->b)), o->b);
 }
 
+/* By a product or a quotient with a power of two: shifts of ONNX are of numbers without a sign. */
+static const char *shifted(const operands *o, mix_opcode opcode) {
+  const operands by = {o->e, o->node, o->a, binary(o, "Pow", number(o, 2), o->b), NULL, o->dtype};
+  return opcode == MIX_OPCODE_SHIFT_LEFT ? binary(o, "Mul", o->a, by.b) : floor_divide_of(&by);
+}
+
 static const char *bits_of(const operands *o, mix_opcode opcode) {
-  enum { HAS_BITWISE = 18 };
-  if (o->e->opset < HAS_BITWISE)
-    return mix_onnx_refuse(o->e, o->node, "opset %d lacks operations on bits; --opset 18 has them",
-                           o->e->opset);
   return binary(o,
                 opcode == MIX_OPCODE_BITWISE_AND  ? "BitwiseAnd"
                 : opcode == MIX_OPCODE_BITWISE_OR ? "BitwiseOr"
@@ -137,8 +124,8 @@ static const char *formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_LEAKY_RELU:
     mix_onnx_float(o->e, "alpha", ((const mix_alpha_attributes *)o->node->attributes)->alpha);
     return unary(o, "LeakyRelu", o->a);
-  case MIX_OPCODE_IS_FINITE:
-    return unary(o, "Not", binary(o, "Or", unary(o, "IsInf", o->a), unary(o, "IsNaN", o->a)));
+  case MIX_OPCODE_IS_FINITE: return unary(o, "Not", binary(o, "Or", is_inf(o), unary(o, "IsNaN", o->a)));
+  case MIX_OPCODE_IS_INF: return is_inf(o);
   case MIX_OPCODE_SQUARED_DIFFERENCE: {
     const char *difference = binary(o, "Sub", o->a, o->b);
     return binary(o, "Mul", difference, difference);
@@ -147,6 +134,8 @@ static const char *formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_FLOOR_DIVIDE: return floor_divide_of(o);
   case MIX_OPCODE_FLOOR_MOD: return floor_mod_of(o);
   case MIX_OPCODE_ATAN2: return atan2_of(o);
+  case MIX_OPCODE_SHIFT_LEFT:
+  case MIX_OPCODE_SHIFT_RIGHT: return shifted(o, opcode);
   case MIX_OPCODE_BITWISE_AND:
   case MIX_OPCODE_BITWISE_OR:
   case MIX_OPCODE_BITWISE_XOR: return bits_of(o, opcode);

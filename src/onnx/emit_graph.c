@@ -28,6 +28,14 @@ static const struct {
     {&mix_op_fill, mix_onnx_emit_fill},
     {&mix_op_range, mix_onnx_emit_range},
     {&mix_op_argsort, mix_onnx_emit_argsort},
+    {&mix_op_segment_sum, mix_onnx_emit_segment_sum},
+    {&mix_op_rows, mix_onnx_emit_segment_sum},
+    {&mix_op_fourier, mix_onnx_emit_fourier},
+    {&mix_op_unpack_int4, mix_onnx_emit_unpack},
+    {&mix_op_dequantize_channels, mix_onnx_emit_dequantize},
+    {&mix_op_dequantize_blocks, mix_onnx_emit_dequantize},
+    {&mix_op_matmul_channels, mix_onnx_emit_matmul_stored},
+    {&mix_op_matmul_blocks, mix_onnx_emit_matmul_stored},
     {&mix_op_reduce_sum, mix_onnx_emit_sum},
     {&mix_op_reduce_mean, mix_onnx_emit_mean},
     {&mix_op_reduce_prod, mix_onnx_emit_prod},
@@ -126,36 +134,12 @@ static void name_operands(mix_onnx_emitter *e, const mix_ir_node *node) {
   }
 }
 
-/* Operators have bfloat16 from opset 13 on, but these, which got it later. */
-static bool has_dtype(mix_onnx_emitter *e, const mix_ir_node *node) {
-  static const struct {
-    const char *op;
-    const mix_op *of;
-  } late[] = {{"Conv", &mix_op_conv},
-              {"Conv", &mix_op_conv3d},
-              {"Conv", &mix_op_depthwise_conv},
-              {"ConvTranspose", &mix_op_conv_input_gradient},
-              {"ConvTranspose", &mix_op_conv3d_input_gradient},
-              {"ConvTranspose", &mix_op_depthwise_conv_input_gradient},
-              {"MaxPool", &mix_op_max_pool},
-              {"MaxPool", &mix_op_max_pool3d},
-              {"AveragePool", &mix_op_avg_pool},
-              {"AveragePool", &mix_op_avg_pool3d},
-              {"Elu", &mix_op_elu},
-              {"Selu", &mix_op_selu},
-              {"Softplus", &mix_op_softplus},
-              {"Softsign", &mix_op_softsign},
-              {"Sin", &mix_op_sin},
-              {"Cos", &mix_op_cos},
-              {"Round", &mix_op_round},
-              {"LSTM, GRU or RNN", &mix_op_scan}};
-  if (e->opset >= MIX_ONNX_BFLOAT16_OPSET || !node->output_count) return true;
-  if (mix_onnx_written(e, mix_onnx_type(e, node, 0).dtype) != MIX_BFLOAT16) return true;
-  for (size_t i = 0; i < sizeof late / sizeof *late; i++)
-    if (late[i].of == node->op)
-      return mix_fail_value("%s: opset is %d; %s of bfloat16 needs %d or later (layer '%.200s')", e->call,
-                            e->opset, late[i].op, MIX_ONNX_BFLOAT16_OPSET, node->scope ? node->scope : "");
-  return true;
+static bool has_opset(const mix_onnx_emitter *e, const mix_ir_node *node) {
+  const mix_onnx_need need = mix_onnx_opset_of(e->ir, node, e->widens);
+  if (need.opset <= e->opset) return true;
+  return mix_fail_value("%s: opset is %d; %s%s%.200s%s needs %d or later", e->call, e->opset, need.what,
+                        node->scope ? " of layer '" : "", node->scope ? node->scope : "",
+                        node->scope ? "'" : "", need.opset);
 }
 
 static bool emit_node(mix_onnx_emitter *e, const mix_ir_node *node) {
@@ -171,7 +155,7 @@ static bool emit_node(mix_onnx_emitter *e, const mix_ir_node *node) {
     const mix_ir_variable *variable = variable_of(e, node->first_output);
     if (variable && !e->values[node->inputs[0]]) return true; /* written where it is read */
   }
-  if (!has_dtype(e, node)) return false;
+  if (!has_opset(e, node)) return false;
   if (emit_rounded_weight(e, node)) return !e->failed;
   name_operands(e, node);
   form(e, node);

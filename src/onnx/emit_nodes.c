@@ -190,6 +190,7 @@ const char *mix_onnx_int64s(mix_onnx_emitter *e, int count, const int64_t *value
 
 const char *mix_onnx_cast(mix_onnx_emitter *e, const char *x, mix_dtype from, mix_dtype to) {
   if (mix_onnx_written(e, from) == mix_onnx_written(e, to)) return x;
+  if (mix_dtype_is_float8(to)) mix_onnx_int(e, "saturate", 0); /* what is too large becomes NaN or infinity */
   mix_onnx_int(e, "to", mix_onnx_type_of(mix_onnx_written(e, to)));
   return mix_onnx_node1(e, "Cast", x);
 }

@@ -126,12 +126,47 @@ void mix_onnx_emit_fill(mix_onnx_emitter *e, const mix_ir_node *node) {
                   rank ? mix_onnx_node2(e, "Expand", value, mix_onnx_sizes(e, rank, sizes)) : value);
 }
 
+/* Are its start or its step others for another batch? */
+static bool range_moves(const mix_onnx_emitter *e, const mix_ir_node *node, const mix_range_attributes *a) {
+  const mix_range_attributes *other = e->others[0]->nodes[node - e->ir->nodes].attributes;
+  return other->start != a->start || other->step != a->step;
+}
+
+/* As many as the batch: of whole numbers, as start and step of a range are then. */
+static const char *open_range(mix_onnx_emitter *e, const mix_range_attributes *a, mix_onnx_size count) {
+  const char *operands[] = {mix_onnx_scalar(e, MIX_INT64, 0), mix_onnx_size_scalar(e, count),
+                            mix_onnx_scalar(e, MIX_INT64, 1)},
+             *places = mix_onnx_node(e, "Range", 3, operands);
+  const mix_dtype wide = mix_dtype_is_floating(a->dtype) ? MIX_FLOAT32 : MIX_INT64;
+  places = mix_onnx_cast(e, places, MIX_INT64, wide);
+  if (a->step != 1) places = mix_onnx_node2(e, "Mul", places, mix_onnx_scalar(e, wide, a->step));
+  if (a->start != 0) places = mix_onnx_node2(e, "Add", places, mix_onnx_scalar(e, wide, a->start));
+  return mix_onnx_cast(e, places, wide, a->dtype);
+}
+
 void mix_onnx_emit_range(mix_onnx_emitter *e, const mix_ir_node *node) {
   const mix_range_attributes *a = node->attributes;
-  if (mix_onnx_axis(e, node->first_output, 0).factor)
-    mix_onnx_refuse(e, node, "as many numbers as the batch");
+  const mix_onnx_size count = mix_onnx_axis(e, node->first_output, 0);
+  if (count.factor && range_moves(e, node, a))
+    mix_onnx_refuse(e, node, "its start or its step depends on the batch");
   else
-    mix_onnx_result(e, node, 0, numbers(e, a->dtype, a->count, a->start, a->step));
+    mix_onnx_result(e, node, 0,
+                    count.factor ? open_range(e, a, count)
+                                 : numbers(e, a->dtype, a->count, a->start, a->step));
+}
+
+/* Rows of zeros, to which the updates are added at their indices. */
+void mix_onnx_emit_segment_sum(mix_onnx_emitter *e, const mix_ir_node *node) {
+  const mix_type type = mix_onnx_type(e, node, 0), indices = mix_onnx_operand_type(e, node, 1);
+  const int64_t axis = indices.shape.rank;
+  mix_onnx_size sizes[MIX_MAX_RANK];
+  const int rank = sizes_of(e, node, sizes);
+  const char *zero = mix_onnx_scalar(e, type.dtype, 0),
+             *zeros = mix_onnx_node2(e, "Expand", zero, mix_onnx_sizes(e, rank, sizes)),
+             *places = mix_onnx_cast(e, mix_onnx_operand(e, node, 1), indices.dtype, MIX_INT64);
+  places = mix_onnx_node2(e, "Unsqueeze", places, mix_onnx_int64s(e, 1, &axis));
+  mix_onnx_text(e, "reduction", "add");
+  mix_onnx_result(e, node, 0, mix_onnx_node3(e, "ScatterND", zeros, places, mix_onnx_operand(e, node, 0)));
 }
 
 /* TopK of all elements: equal ones come in their order. */

@@ -96,3 +96,9 @@ const char *mix_onnx_sizes(mix_onnx_emitter *e, int count, const mix_onnx_size *
   e->attributes = waiting;
   return name;
 }
+
+const char *mix_onnx_size_scalar(mix_onnx_emitter *e, mix_onnx_size size) {
+  const int64_t axis = 0;
+  if (!size.factor) return mix_onnx_scalar(e, MIX_INT64, (double)size.rest);
+  return prologue_node(e, "Squeeze", 2, (const char *[]){size_of(e, size), mix_onnx_int64s(e, 1, &axis)});
+}

@@ -74,14 +74,6 @@ static bool assigns(const mix_ir *ir, const mix_model *model) {
   return false;
 }
 
-static bool has_bfloat16(const mix_ir *ir) {
-  for (int v = 0; v < ir->value_count; v++)
-    if (ir->values[v].dtype == MIX_BFLOAT16) return true;
-  for (int b = 0; b < ir->body_count; b++)
-    if (has_bfloat16(ir->bodies[b])) return true;
-  return false;
-}
-
 /* ---- the graph's message ---- */
 
 /* Names of the inputs, which are declared. */
@@ -140,11 +132,6 @@ typedef struct graphs {
   mix_ir *of[MIX_ONNX_BATCHES];
 } graphs;
 
-static int opset_of(const mix_export_options *options, const mix_ir *ir) {
-  if (options->opset) return options->opset;
-  return has_bfloat16(ir) && !options->widen ? MIX_ONNX_BFLOAT16_OPSET : MIX_ONNX_OLDEST_OPSET;
-}
-
 static bool export_graphs(mix_model *model, const mix_export_options *options, graphs *g) {
   mix_ir *ir = g->of[0];
   mix_message graph = {0}, nodes = {0};
@@ -154,7 +141,7 @@ static bool export_graphs(mix_model *model, const mix_export_options *options, g
                         .values = mix_ir_array(ir, ir->value_count + 1, sizeof *e.values),
                         .nodes = &nodes,
                         .call = CALL,
-                        .opset = opset_of(options, ir),
+                        .opset = options->opset ? options->opset : mix_onnx_default_opset(ir, options->widen),
                         .widens = options->widen,
                         .keeps_weights = options->weights == MIX_EXPORT_FLOAT32,
                         .graph = mix_onnx_emit_nodes};
@@ -178,21 +165,22 @@ static bool export_graphs(mix_model *model, const mix_export_options *options, g
 }
 
 /* Batches that no size of a model is likely to be. */
-static bool capture_all(mix_model *model, graphs *g) {
+static bool capture_all(mix_model *model, int64_t batch, graphs *g) {
   static const int64_t batches[MIX_ONNX_BATCHES] = {1009, 1013, 1021};
   for (int i = 0; i < MIX_ONNX_BATCHES; i++) {
-    g->of[i] = capture(model, batches[i]);
+    g->of[i] = capture(model, batch ? batch : batches[i]);
     if (!g->of[i] || assigns(g->of[i], model)) return false;
     if (i && !mix_onnx_same_graph(g->of[0], g->of[i]))
-      return mix_fail_unsupported(CALL ": '%s' computes batches of other sizes by other operations",
-                                  mix_model_name(model));
+      return mix_fail_unsupported(
+          CALL ": '%s' computes batches of other sizes by other operations; .batch (--batch N) fixes it",
+          mix_model_name(model));
   }
   return true;
 }
 
 static void export_model(mix_model *model, const mix_export_options *options) {
   graphs g = {{NULL}};
-  if (capture_all(model, &g)) export_graphs(model, options, &g);
+  if (capture_all(model, options->batch, &g)) export_graphs(model, options, &g);
   for (int i = 0; i < MIX_ONNX_BATCHES; i++) mix_ir_free(g.of[i]);
 }
 
@@ -204,6 +192,9 @@ static bool options_valid(const mix_export_options *options) {
   if (options->opset && (options->opset < MIX_ONNX_OLDEST_OPSET || options->opset > MIX_ONNX_NEWEST_OPSET))
     return mix_fail_value(CALL ": opset is %d; expected %d to %d, or 0 for what the model needs",
                           options->opset, MIX_ONNX_OLDEST_OPSET, MIX_ONNX_NEWEST_OPSET);
+  if (options->batch < 0)
+    return mix_fail_value(CALL ": batch is %lld; expected a number of examples, or 0 for any",
+                          (long long)options->batch);
   if (options->weights != MIX_EXPORT_COMPUTE && options->weights != MIX_EXPORT_FLOAT32)
     return mix_fail_value(CALL ": weights is %d; expected MIX_EXPORT_COMPUTE or MIX_EXPORT_FLOAT32",
                           (int)options->weights);

@@ -76,8 +76,6 @@ enum { MIX_ONNX_DIM_VALUE = 1, MIX_ONNX_DIM_PARAM = 2 };
 
 /* The range of versions of the default operator set that is read and written. */
 enum { MIX_ONNX_OLDEST_OPSET = 17, MIX_ONNX_NEWEST_OPSET = 23 };
-/* From here on all operators have bfloat16. */
-enum { MIX_ONNX_BFLOAT16_OPSET = 22 };
 
 /* TensorProto.DataType of a dtype; 0: ONNX has none. */
 int mix_onnx_type_of(mix_dtype dtype);

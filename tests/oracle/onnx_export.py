@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Exports every recorded model file to ONNX, checks the file, and runs it in onnxruntime.
 
-  onnx_export.py MIXTAPE MODELS [NAME...] [--jobs N] [--options "--opset 20"]
+  onnx_export.py MIXTAPE MODELS [NAME...] [--jobs N] [--options "--opset 20"] [--batch N] [--after]
 
 MIXTAPE: the program. MODELS: the folder of recorded models (its README has the bounds). Needs numpy, onnx
 and onnxruntime. A model in bfloat16, of which onnxruntime's CPU has few kernels, is also exported with
---widen, and that file runs; the other one is checked alone. Ends with how many were exported and agreed;
+--widen, and that file runs; the other one is checked alone. --batch exports for
+that many examples, as $MIXTAPE_REFERENCE_DIR/ops wants; --after takes NAME.after.keras and its predictions,
+as in $MIXTAPE_REFERENCE_DIR/precision. Ends with how many were exported and agreed;
 fails where one that was exported is wrong, or where more than MAX_REFUSED are not.
 """
 import argparse
@@ -27,7 +29,7 @@ APPLICATIONS = ("ResNet50", "MobileNetV2", "DenseNet121", "EfficientNetB0")
 def bound_of(name, policy):
     if name.split("-", 1)[1] in APPLICATIONS:
         return 5e-4
-    return {"mixed_float16": 1e-2, "mixed_bfloat16": 5e-2}.get(policy, 1e-5)
+    return 5e-2 if "bfloat16" in policy else 1e-2 if "float16" in policy else 1e-5
 
 
 def convert(program, source, target, *options):
@@ -35,51 +37,64 @@ def convert(program, source, target, *options):
     return run.stderr.strip() if run.returncode else None
 
 
-def difference(file, data):
+def apart(result, expected, rows):
+    """Relative to the largest magnitude; infinity where NaN and infinities are in other places."""
+    finite = numpy.isfinite(expected)
+    largest = max(numpy.abs(expected[finite]).max(initial=0), 1e-30)
+    expected, finite = expected[:rows], finite[:rows]
+    if not numpy.array_equal(result[~finite], expected[~finite], equal_nan=True):
+        return numpy.inf
+    difference = numpy.abs(result - expected)[finite].max(initial=0) / largest
+    return difference if numpy.isfinite(difference) else numpy.inf
+
+
+def difference(file, data, predicted):
     """The largest one of all outputs, relative to the largest magnitude of its array."""
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(file, settings, providers=["CPUExecutionProvider"])
     inputs = session.get_inputs()
     arrays = [data["x"]] if "x" in data else [data[f"x_{i}"] for i in range(len(inputs))]
-    types = {"tensor(float)": "float32", "tensor(int32)": "int32", "tensor(int64)": "int64",
-             "tensor(float16)": "float16"}
+    types = {"tensor(float)": "float32", "tensor(double)": "float64"}
     worst = 0.0
-    for rows in (len(arrays[0]), 1):  # the batch is free
-        given = {i.name: a[:rows].astype(types[i.type]) for i, a in zip(inputs, arrays)}
+    free = isinstance(inputs[0].shape[0], str)
+    for rows in (len(arrays[0]), 1) if free else (len(arrays[0]),):
+        given = {i.name: a[:rows].astype(types.get(i.type) or i.type[len("tensor("):-1])
+                 for i, a in zip(inputs, arrays)}
         for number, result in enumerate(session.run(None, given)):
-            expected = data[f"predict_{number}"].astype("float64")
+            expected = numpy.atleast_1d(data[f"{predicted}_{number}"].astype("float64"))
+            result = numpy.atleast_1d(result)
             if result.shape != expected[:rows].shape:
                 return f"output {number} has shape {result.shape}; expected {expected[:rows].shape}"
-            largest = max(numpy.abs(expected).max(), 1e-30)
-            apart = numpy.abs(result.astype("float64") - expected[:rows]).max() / largest
-            worst = max(worst, apart if numpy.isfinite(apart) else numpy.inf)
+            worst = max(worst, apart(result.astype("float64"), expected, rows))
     return worst
 
 
-def check(program, folder, name, options):
+def check(program, folder, name, given):
+    options = given.options.split() + (["--batch", str(given.batch)] if given.batch else [])
+    source = str(folder / f"{name}{'.after' if given.after else ''}.keras")
     facts = json.loads((folder / f"{name}.json").read_text())
     policy = facts.get("policy", "float32")
     data = numpy.load(folder / f"{name}.npz")
     with tempfile.TemporaryDirectory() as place:
         file = f"{place}/model.onnx"
-        refused = convert(program, str(folder / f"{name}.keras"), file, *options)
+        refused = convert(program, source, file, *options)
         if refused:
             return name, "refused", refused
         try:
             onnx.checker.check_model(file, full_check=True)
-            if policy == "mixed_bfloat16":
-                refused = convert(program, str(folder / f"{name}.keras"), file, "--widen", *options)
+            if "bfloat16" in policy:
+                refused = convert(program, source, file, "--widen", *options)
                 if refused:
                     return name, "wrong", refused
                 onnx.checker.check_model(file, full_check=True)
-            apart = difference(file, data)
+            found = difference(file, data, "after" if given.after else "predict")
         except Exception as error:  # pylint: disable=broad-except
             return name, "wrong", str(error).replace("\n", " ")[:600]
-    if isinstance(apart, str):
-        return name, "wrong", apart
+    if isinstance(found, str):
+        return name, "wrong", found
     bound = bound_of(name, policy)
-    return name, "agrees" if apart <= bound else "wrong", f"{apart:.2g} (bound {bound:g})"
+    return name, "agrees" if found <= bound else "wrong", f"{found:.2g} (bound {bound:g})"
 
 
 def main():
@@ -89,13 +104,16 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--options", default="")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--after", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
-    names = given.names or sorted(path.stem for path in given.models.glob("*.keras"))
+    end = ".after.keras" if given.after else ".keras"
+    found = sorted(path.name[:-len(end)] for path in given.models.glob(f"*{end}"))
+    names = given.names or [name for name in found if (given.models / f"{name}.npz").exists()]
     counts = {"agrees": 0, "refused": 0, "wrong": 0}
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        tasks = [pool.submit(check, given.program, given.models, name, given.options.split())
-                 for name in names]
+        tasks = [pool.submit(check, given.program, given.models, name, given) for name in names]
         for task in tasks:
             name, outcome, text = task.result()
             counts[outcome] += 1
