@@ -1,15 +1,14 @@
 /* Weights stored as integers: numbers of 8 or 4 bits, dequantized by nodes, so that the file stays small. */
 #include "onnx/emit.h"
 
-/* Two numbers of each byte along the last axis, the lower one first: lower = (x + 8) mod 16 - 8, and what is
- * left is 16 times the higher one. */
-static const char *halves_of(mix_onnx_emitter *e, const char *bytes, int rank) {
-  const int64_t axis = rank;
+/* Two numbers of each byte along an axis, the lower one first, on an axis behind it: rest = x mod 16, high =
+ * (x - rest) / 16, low = (rest + 8) mod 16 - 8. */
+static const char *halves_of(mix_onnx_emitter *e, const char *bytes, int64_t axis) {
   const char *x = mix_onnx_cast(e, bytes, MIX_INT8, MIX_INT32), *eight = mix_onnx_scalar(e, MIX_INT32, 8),
              *sixteen = mix_onnx_scalar(e, MIX_INT32, 16);
-  const char *low =
-      mix_onnx_node2(e, "Sub", mix_onnx_node2(e, "Mod", mix_onnx_node2(e, "Add", x, eight), sixteen), eight);
-  const char *high = mix_onnx_node2(e, "Div", mix_onnx_node2(e, "Sub", x, low), sixteen),
+  const char *rest = mix_onnx_node2(e, "Mod", x, sixteen), *moved = mix_onnx_node2(e, "Add", rest, eight);
+  const char *low = mix_onnx_node2(e, "Sub", mix_onnx_node2(e, "Mod", moved, sixteen), eight),
+             *high = mix_onnx_node2(e, "Div", mix_onnx_node2(e, "Sub", x, rest), sixteen),
              *place = mix_onnx_int64s(e, 1, &axis),
              *pair[] = {mix_onnx_node2(e, "Unsqueeze", low, place),
                         mix_onnx_node2(e, "Unsqueeze", high, place)};
@@ -17,28 +16,27 @@ static const char *halves_of(mix_onnx_emitter *e, const char *bytes, int rank) {
   return mix_onnx_cast(e, mix_onnx_node(e, "Concat", 2, pair), MIX_INT32, MIX_INT8);
 }
 
-/* Numbers of 4 bits along the last axis, `size` of them, from a value of bytes. */
-static const char *unpacked(mix_onnx_emitter *e, const char *bytes, int value, int64_t size) {
+/* Numbers of 4 bits along an axis, `size` of them, from a value of bytes. */
+static const char *unpacked(mix_onnx_emitter *e, const char *bytes, int value, int64_t along, int64_t size) {
   const int rank = e->ir->values[value].shape.rank;
-  const int64_t begin = 0, last = rank - 1;
+  const int64_t begin = 0;
   mix_onnx_size sizes[MIX_MAX_RANK];
   for (int d = 0; d < rank; d++) sizes[d] = mix_onnx_axis(e, value, d);
-  const int64_t whole = 2 * sizes[last].rest;
-  sizes[last].rest = whole;
-  const char *x = mix_onnx_reshape(e, halves_of(e, bytes, rank), rank, sizes);
+  const int64_t whole = 2 * sizes[along].rest;
+  sizes[along].rest = whole;
+  const char *x = mix_onnx_reshape(e, halves_of(e, bytes, along + 1), rank, sizes);
   if (whole == size) return x;
   const char *operands[] = {x, mix_onnx_int64s(e, 1, &begin), mix_onnx_int64s(e, 1, &size),
-                            mix_onnx_int64s(e, 1, &last)};
+                            mix_onnx_int64s(e, 1, &along)};
   return mix_onnx_node(e, "Slice", 4, operands);
 }
 
 void mix_onnx_emit_unpack(mix_onnx_emitter *e, const mix_ir_node *node) {
   const mix_nibble_attributes *a = node->attributes;
-  const int rank = mix_onnx_operand_type(e, node, 0).shape.rank;
-  if (a->axis != rank - 1)
-    mix_onnx_refuse(e, node, "numbers of 4 bits along axis %d of %d", a->axis, rank);
+  if (mix_onnx_axis(e, node->inputs[0], a->axis).factor)
+    mix_onnx_refuse(e, node, "as many numbers as the batch");
   else
-    mix_onnx_result(e, node, 0, unpacked(e, mix_onnx_operand(e, node, 0), node->inputs[0], a->size));
+    mix_onnx_result(e, node, 0, unpacked(e, mix_onnx_operand(e, node, 0), node->inputs[0], a->axis, a->size));
 }
 
 /* ---- weights ---- */
@@ -48,7 +46,9 @@ static mix_dtype wide_of(mix_dtype dtype) { return mix_dtype_is_16_bit(dtype) ? 
 static const char *numbers_of(mix_onnx_emitter *e, const mix_ir_node *node, int i) {
   const mix_stored_attributes *a = node->attributes;
   const char *stored = mix_onnx_operand(e, node, i);
-  return a->bits == 4 ? unpacked(e, stored, node->inputs[i], a->columns) : stored;
+  return a->bits == 4 ? unpacked(e, stored, node->inputs[i], mix_onnx_operand_type(e, node, i).shape.rank - 1,
+                                 a->columns)
+                      : stored;
 }
 
 static int64_t length_of(const mix_onnx_emitter *e, const mix_ir_node *node, int i, int axis) {
