@@ -158,6 +158,26 @@ static void find_finite_test(mix_tile_program *p) {
   if (!only || p->loads[p->tested].access != MIX_TILE_CONTIGUOUS) p->tested = -1;
 }
 
+/* Finds the epilogue that most layers have (biased_rows). */
+static void find_bias(mix_tile_program *p) {
+  const mix_program *x = p->program;
+  p->bias = -1;
+  if (x->rank != 2 || x->load_count != 2 || x->store_count != 1 || x->sum_count ||
+      x->reduction != MIX_REDUCE_NOTHING || x->instruction_count < 1 || x->instruction_count > 2)
+    return;
+  const int bias = x->loads[0].input == MIX_FROM_ACCUMULATOR, last = 1 + x->instruction_count;
+  const mix_program_load *sum = &x->loads[!bias], *load = &x->loads[bias];
+  const mix_instruction *add = &x->instructions[0], *relu = last > 2 ? &x->instructions[1] : NULL;
+  const mix_dtype dtype = sum->dtype;
+  if (!p->vector->biased_rows[dtype] || load->dtype != dtype || add->dtype != dtype) return;
+  if (sum->input != MIX_FROM_ACCUMULATOR || load->input == MIX_FROM_ACCUMULATOR || load->offset ||
+      load->strides[0] || load->strides[1] != 1)
+    return;
+  if (add->opcode != MIX_OPCODE_ADD || add->operands[0] + add->operands[1] != 1) return;
+  if (relu && (relu->opcode != MIX_OPCODE_RELU || relu->dtype != dtype || relu->operands[0] != 2)) return;
+  if (x->stores[0].reg == last) p->bias = bias, p->relu = relu != NULL;
+}
+
 /* NULL with *reason set, or, if out of memory, with *reason NULL and the error recorded. */
 static mix_tile_program *build(const mix_program *program, const mix_vector *vector, const char **reason) {
   *reason = program_unsupported_reason(program);
@@ -189,6 +209,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   mix_tile_fuse_instructions(plan);
   mix_tile_add_steps(plan);
   find_finite_test(p);
+  find_bias(p);
   p->flat = true;
   for (int l = 0; l < p->load_count; l++)
     if (p->loads[l].used &&

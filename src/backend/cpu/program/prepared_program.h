@@ -89,6 +89,9 @@ struct mix_tile_program {
   /* If the program only tests 16-bit numbers, times a factor: their loads (mix_program_only_tests). tested
    * -1: it does more. factor -1: no factor. */
   int tested, factor;
+  /* If the program only adds a bias to a product's result, perhaps with ReLU: the bias's load; else -1. */
+  int bias;
+  bool relu;
   atomic_int *come;             /* threads that have arrived at the end of the reduction */
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the memory of the thread; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];

@@ -499,11 +499,24 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
 
 /* ---- a block of a product's result ---- */
 
+static void store_biased(const mix_tile_program *p, const mix_kernel_args *args, const float *sums,
+                         int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const mix_program_load *bias = &p->program->loads[p->bias];
+  const int64_t size = (int64_t)mix_dtype_size(bias->dtype), pitch = p->program->dims[1];
+  char *result = (char *)args->outputs[p->stores[0].output] + (row * pitch + column) * size;
+  p->vector->biased_rows[bias->dtype](result, pitch, sums, stride, rows, columns,
+                                      (const char *)args->inputs[bias->input] + column * size, p->relu);
+}
+
 bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator,
                         int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
                         bool more) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return true;
+  if (p->bias >= 0) {
+    store_biased(p, args, accumulator, stride, row, rows, column, columns);
+    return true;
+  }
   mix_tile_state r;
   mix_tile_start(&r, p, args, memory);
   r.accumulator = accumulator;

@@ -139,6 +139,9 @@ typedef struct mix_vector {
    * if all magnitudes are below `limit`. */
   bool (*store_rows[MIX_DTYPE_COUNT])(uint16_t *r, int64_t r_stride, const float *x, int64_t stride,
                                       int64_t rows, int64_t n, float limit, bool past_caches);
+  /* Stores rows of n numbers, each rounded to the dtype, plus the bias, rounded; relu: then ReLU. */
+  void (*biased_rows[MIX_DTYPE_COUNT])(void *r, int64_t r_stride, const float *x, int64_t stride,
+                                       int64_t rows, int64_t n, const void *bias, bool relu);
   /* The order of a sum is the same for every instruction set: whole groups of 32 elements in 32 lanes, then
    * the lanes, then the tail of fewer than 32 elements (rows.inc.h). */
   float (*sum)(const float *x, int64_t n);
