@@ -2,6 +2,7 @@
  * patches are written out, with every number of threads. */
 /* Holds docs/NUMERICS.md: Products. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/lines/cells.h"
 #include "backend/cpu/gemm/lines/lines.h"
 #include "backend/gemm_products.h"
 
@@ -132,7 +133,7 @@ static char *run_problem(const engine_test *e, const mix_gemm_problem *problem, 
 
 /* What plans of tiles are there to be tried. */
 typedef struct seen {
-  bool halves, shared, kept, parts, lines;
+  bool halves, shared, kept, parts, lines, cells;
 } seen;
 
 static bool has_tiles(const engine_test *e) { return strstr(e->name, "_amx"); }
@@ -173,9 +174,10 @@ static void compare(const engine_test *e, const mix_gemm_patches *p, int64_t n, 
   problem.patches = p, problem.lda = p->pixel;
   for (int threads = 1; threads <= MAX_THREADS; threads++) {
     char *got = run_problem(e, &problem, view, b, threads, &gathered);
-    const bool lines = gathered.algorithm == &mix_gemm_lines; /* of the blocked order */
-    if (!lines) assert_ptr_equal(written.algorithm, gathered.algorithm);
-    all->lines |= lines;
+    const bool lines = gathered.algorithm == &mix_gemm_lines || gathered.algorithm == &mix_gemm_cells;
+    if (!lines) /* these have the order of blocks */
+      assert_ptr_equal(written.algorithm, gathered.algorithm);
+    all->lines |= gathered.algorithm == &mix_gemm_lines, all->cells |= gathered.algorithm == &mix_gemm_cells;
     note(e, &gathered, all);
     const int64_t width = (int64_t)mix_dtype_size(gathered.result);
     for (int64_t i = 0; i < problem.m * n; i++)
@@ -210,7 +212,8 @@ static void each_engine(void **state) {
     compare(e, &p, random_between(65, 100), number, number & 1, number & 2, true, &all);
   }
   const bool tiles = has_tiles(e);
-  assert_int_equal(all.lines, e->engine->lines_micro != NULL);
+  const bool segments = e->engine->lines_micro[MIX_GEMM_ALONG_K];
+  assert_true(all.lines == segments && all.cells == segments);
   assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
 }
 

@@ -39,13 +39,13 @@ typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, cons
                             const char *prefetch, int64_t prefetch_step);
 enum { MIX_GEMM_K_UNROLL = 4 };
 
-/* Numbers of k that lie side by side in a line of cells (lines/): `offset` elements from a cell's own first
- * one, `depth` elements. odd: the last element's second number is no term; last: it ends a block of k. */
+/* Numbers of k that follow each other in a line of an image (lines/): `offset` elements from where A begins,
+ * `depth` elements. odd: the last element's second number is no term; last: it ends a block of k. */
 typedef struct mix_gemm_segment {
   int64_t offset, depth;
   bool odd, last;
 } mix_gemm_segment;
-/* The same as mix_gemm_micro, along k: B packed, segment after segment; whole vectors of C are written. */
+/* The same as mix_gemm_micro: B packed, segment after segment; whole vectors of C are written. */
 typedef void mix_gemm_lines_micro(const mix_gemm_segment *segments, int64_t count, const void *a,
                                   int64_t a_stride, const void *b, void *c, int64_t c_stride, int columns,
                                   bool add);
@@ -138,8 +138,8 @@ struct mix_gemm_engine {
   int small_n_rows, small_n_columns;
   int chains, chain;                        /* blocked accumulation: chains, and products in each; 0: exact */
   mix_gemm_micro *const *micro[2];          /* [layout][rows - 1] */
-  mix_gemm_lines_micro *const *lines_micro; /* [rows - 1]; NULL: none */
-  const mix_gemm_storage *storages;         /* ended by MIX_DTYPE_NONE */
+  mix_gemm_lines_micro *const *lines_micro[2]; /* the same; NULL: none */
+  const mix_gemm_storage *storages;            /* ended by MIX_DTYPE_NONE */
   /* Best first, ended by NULL; the last can do every product, also those that it would leave to others. */
   const mix_gemm_algorithm *const *algorithms;
 };

@@ -2,6 +2,7 @@
  * So a product has the same bits whichever of the two does it. */
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/cpu/gemm/blocked/blocked.h"
+#include "backend/cpu/gemm/lines/cells.h"
 #include "backend/cpu/gemm/lines/lines.h"
 #include "backend/cpu/gemm/small_m/plan.h"
 #include "backend/cpu/gemm/small_n/plan.h"
@@ -25,4 +26,5 @@ static const char *bf16_unsupported_reason(const mix_gemm_engine *engine, mix_dt
 /* Blocked products of all shapes, less those that other algorithms or widening kernels do faster. */
 static const mix_gemm_algorithm bf16_pairs = {
     .name = "pairs", .unsupported_reason = bf16_unsupported_reason, MIX_BLOCKED_FUNCTIONS};
-const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&mix_gemm_lines, &bf16_pairs, NULL};
+const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&mix_gemm_lines, &mix_gemm_cells, &bf16_pairs,
+                                                              NULL};

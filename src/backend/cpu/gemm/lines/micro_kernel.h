@@ -1,7 +1,7 @@
 /* Part of the templates of engines: micro-kernels for lines of cells (lines.h), after those of blocked
  * products. Sums stay in registers over all segments of a block of k. */
 #if SIMD_DOUBLE
-#define LINES_MICRO NULL
+#define LINES_MICRO {NULL}
 #else
 #include <string.h>
 
@@ -17,20 +17,21 @@ SIMD_INLINE vec lines_element(const bool single, const real *p) {
   return v_set(x);
 }
 
-/* `rows`, `vectors` and `single` are constants after inlining, as in multiply_tile. */
-SIMD_INLINE void lines_step(const int rows, const int vectors, const bool single, const real *group[4],
-                            int64_t a_stride, const real *b, vec sums[MR][2]) {
+/* `rows`, `vectors`, `layout` and `single` are constants after inlining, as in multiply_tile. */
+SIMD_INLINE void lines_step(const int rows, const int vectors, const int layout, const bool single,
+                            const real *group[4], int64_t a_stride, const real *b, vec sums[MR][2]) {
   const vec b0 = v_load(b), b1 = vectors == 2 ? v_load(b + LANES) : b0;
   SIMD_UNROLL
   for (int i = 0; i < rows; i++) {
-    const vec x = lines_element(single, group[i / 4] + i % 4 * a_stride);
+    const vec x = lines_element(
+        single, layout == MIX_GEMM_ALONG_K ? group[i / 4] + i % 4 * a_stride : group[0] + i);
     sums[i][0] = TILE_FMA(x, b0, sums[i][0]);
     if (vectors == 2) sums[i][1] = TILE_FMA(x, b1, sums[i][1]);
   }
 }
 
-SIMD_INLINE void multiply_segments(const int rows, const int vectors, const mix_gemm_segment *segments,
-                                   int64_t count, const real *a, int64_t a_stride, const real *b, real *c,
+SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int layout,
+                                   const mix_gemm_segment *segments, int64_t count, const real *a, int64_t a_stride, const real *b, real *c,
                                    int64_t c_stride, bool add) {
   vec sums[MR][2];
   SIMD_UNROLL
@@ -41,7 +42,11 @@ SIMD_INLINE void multiply_segments(const int rows, const int vectors, const mix_
                *group[4] = {first, first + 4 * a_stride, first + 8 * a_stride, first + 12 * a_stride};
 #pragma GCC unroll 1
     for (int64_t k = segments->depth - segments->odd; k > 0; k--, b += NR) {
-      lines_step(rows, vectors, false, group, a_stride, b, sums);
+      lines_step(rows, vectors, layout, false, group, a_stride, b, sums);
+      if (layout == MIX_GEMM_ALONG_M) {
+        group[0] += a_stride;
+        continue;
+      }
       SIMD_UNROLL
       for (int g = 0; g < (rows + 3) / 4; g++) {
         group[g]++;
@@ -49,7 +54,7 @@ SIMD_INLINE void multiply_segments(const int rows, const int vectors, const mix_
       }
     }
 #ifdef TILE_OF_PAIRS
-    if (segments->odd) lines_step(rows, vectors, true, group, a_stride, b, sums), b += NR;
+    if (segments->odd) lines_step(rows, vectors, layout, true, group, a_stride, b, sums), b += NR;
 #endif
   }
   SIMD_UNROLL
@@ -64,16 +69,18 @@ SIMD_INLINE void multiply_segments(const int rows, const int vectors, const mix_
   }
 }
 
-#define LINES_MICRO_KERNEL(rows, name)                                                                       \
+#define LINES_MICRO_KERNEL(rows, layout, name)                                                               \
   static void name##_##rows(const mix_gemm_segment *segments, int64_t count, const void *a,                  \
                             int64_t a_stride, const void *b, void *c, int64_t c_stride, int columns,         \
                             bool add) {                                                                      \
     if (columns > LANES)                                                                                     \
-      multiply_segments(rows, 2, segments, count, a, a_stride, b, c, c_stride, add);                         \
+      multiply_segments(rows, 2, layout, segments, count, a, a_stride, b, c, c_stride, add);                 \
     else                                                                                                     \
-      multiply_segments(rows, 1, segments, count, a, a_stride, b, c, c_stride, add);                         \
+      multiply_segments(rows, 1, layout, segments, count, a, a_stride, b, c, c_stride, add);                 \
   }
-EACH_MR(LINES_MICRO_KERNEL, lines)
-static mix_gemm_lines_micro *const lines_micro[MR] = {EACH_MR(MICRO_KERNEL_NAME, lines)};
-#define LINES_MICRO lines_micro
+EACH_MR(LINES_MICRO_KERNEL, MIX_GEMM_ALONG_K, lines_along_k)
+EACH_MR(LINES_MICRO_KERNEL, MIX_GEMM_ALONG_M, lines_along_m)
+static mix_gemm_lines_micro *const lines_along_k[MR] = {EACH_MR(MICRO_KERNEL_NAME, lines_along_k)};
+static mix_gemm_lines_micro *const lines_along_m[MR] = {EACH_MR(MICRO_KERNEL_NAME, lines_along_m)};
+#define LINES_MICRO {lines_along_k, lines_along_m}
 #endif

@@ -71,7 +71,7 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
                                          const mix_gemm_problem *problem) {
   const mix_gemm_patches *p = problem->patches;
   if (!p) return "no patches";
-  if (!engine->lines_micro) return "no such kernels";
+  if (!engine->lines_micro[MIX_GEMM_ALONG_K]) return "no such kernels";
   if (problem->transpose_a) return "sums over cells";
   if (problem->transpose_b || problem->a_rounds || problem->b_rounds) return "B stored along k";
   if (p->cells[0] != 1 || p->window[0] != 1 || p->image[0] != 1 || p->origin[0] != 0)
