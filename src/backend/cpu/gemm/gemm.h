@@ -45,10 +45,11 @@ typedef struct mix_gemm_segment {
   int64_t offset, depth;
   bool odd, last;
 } mix_gemm_segment;
-/* The same as mix_gemm_micro: B packed, segment after segment; whole vectors of C are written. */
+/* The same as mix_gemm_micro: B packed, segment after segment; whole vectors of C are written. from: the
+ * chains' sums so far, as C lies; NULL: they begin at zero. */
 typedef void mix_gemm_lines_micro(const mix_gemm_segment *segments, int64_t count, const void *a,
-                                  int64_t a_stride, const void *b, void *c, int64_t c_stride, int columns,
-                                  bool add);
+                                  int64_t a_stride, const void *b, const void *from, void *c,
+                                  int64_t c_stride, int columns, bool add);
 
 /* Of products with few columns (small_n/): rows finished at once, and elements from one row of their sums to
  * the next. */
@@ -136,8 +137,8 @@ struct mix_gemm_engine {
   size_t sum_size;                 /* bytes of an element of the sums */
   int64_t kc, mc, nc;              /* the largest blocks */
   int small_n_rows, small_n_columns;
-  int chains, chain;                        /* blocked accumulation: chains, and products in each; 0: exact */
-  mix_gemm_micro *const *micro[2];          /* [layout][rows - 1] */
+  int chains, chain;               /* blocked accumulation: chains, and products in each; 0: exact */
+  mix_gemm_micro *const *micro[2]; /* [layout][rows - 1] */
   mix_gemm_lines_micro *const *lines_micro[2]; /* the same; NULL: none */
   const mix_gemm_storage *storages;            /* ended by MIX_DTYPE_NONE */
   /* Best first, ended by NULL; the last can do every product, also those that it would leave to others. */

@@ -11,7 +11,7 @@ typedef struct mix_cells_plan {
   int64_t parts, part_rows; /* rows of A whose channels lie side by side, and how many such parts there are */
   int64_t tiles, panels;    /* of rows in a part, of columns */
   int64_t units;            /* tiles of C, the largest share of a thread */
-  int64_t segment_count;    /* the most in a block of k */
+  int64_t cell_lines;       /* lines of cells whose part of the image is packed at once */
   size_t segment_bytes, scratch_bytes, slab_bytes, b_bytes; /* the first parts of a thread's workspace */
 } mix_cells_plan;
 MIX_GEMM_OWN_PLAN(mix_cells_plan)

@@ -10,9 +10,10 @@ typedef struct run_state {
   const mix_gemm_operands *operands;
   const mix_gemm_patches *patches;
   mix_gemm_segment *segments;
-  char *scratch, *slab, *b, *sums;
+  char *scratch, *slab, *b;
+  char *sums, *chains;  /* tile by tile: of the blocks of k that are over, and of the present one */
   int64_t begin, end;   /* tiles of C: this thread's */
-  int64_t count, depth; /* segments of the block of k, and their packed elements */
+  int64_t count, depth; /* segments of the cells packed now, and their packed elements */
 } run_state;
 
 /* ---- packing ---- */
@@ -112,21 +113,23 @@ static tile tile_of(const run_state *s, int64_t unit) {
                     (int)smaller(s->plan->engine->nr, s->plan->problem.n - panel * s->plan->engine->nr)};
 }
 
-static char *sums_of(const run_state *s, int64_t unit) {
+static char *sums_of(const run_state *s, char *sums, int64_t unit) {
   const mix_gemm_engine *engine = s->plan->engine;
-  return s->sums + (unit - s->begin) * engine->mr * engine->nr * (int64_t)engine->sum_size;
+  return sums + (unit - s->begin) * engine->mr * engine->nr * (int64_t)engine->sum_size;
 }
 
-static void multiply_block(const run_state *s, bool add) {
+/* first, last: of their block of k. add: there are blocks before it. */
+static void multiply_block(const run_state *s, bool first, bool last, bool add) {
   const mix_gemm_engine *engine = s->plan->engine;
   const mix_gemm_patches *p = s->patches;
   const int64_t size = (int64_t)engine->element_size,
                 stride = p->step[2] * p->channels * (engine->pairs ? 2 : 1);
   for (int64_t unit = s->begin; unit < s->end; unit++) {
     const tile t = tile_of(s, unit);
-    engine->lines_micro[MIX_GEMM_ALONG_M][t.rows - 1](s->segments, s->count, s->slab + t.at * size, stride,
-                                                      s->b + t.column * s->depth * size, sums_of(s, unit),
-                                                      engine->nr, t.columns, add);
+    char *chains = sums_of(s, s->chains, unit);
+    engine->lines_micro[MIX_GEMM_ALONG_M][t.rows - 1](
+        s->segments, s->count, s->slab + t.at * size, stride, s->b + t.column * s->depth * size,
+        first ? NULL : chains, last ? sums_of(s, s->sums, unit) : chains, engine->nr, t.columns, last && add);
   }
 }
 
@@ -137,17 +140,23 @@ static void cells_run(const mix_gemm_plan *plan, const mix_gemm_operands *operan
   s.segments = workspace, s.scratch = (char *)workspace + own->segment_bytes;
   s.slab = s.scratch + own->scratch_bytes, s.b = s.slab + own->slab_bytes, s.sums = s.b + own->b_bytes;
   mix_team_share(team, own->parts * own->tiles * own->panels, 1, &s.begin, &s.end);
+  s.chains =
+      s.sums + (s.end - s.begin) * plan->engine->mr * plan->engine->nr * (int64_t)plan->engine->sum_size;
   if (s.begin == s.end) return;
   for (int64_t k = 0; k < plan->problem.k;) {
-    const int64_t end = k + mix_gemm_next_depth(plan, plan->problem.k - k);
-    pack_block(&s, k, end);
-    multiply_block(&s, k > 0);
-    k = end;
+    const int64_t block = k, block_end = k + mix_gemm_next_depth(plan, plan->problem.k - k);
+    while (k < block_end) {
+      const int64_t cells = s.patches->cells[2],
+                    end = smaller(block_end, (k / cells + own->cell_lines) * cells);
+      pack_block(&s, k, end);
+      multiply_block(&s, k == block, end == block_end, block > 0);
+      k = end;
+    }
   }
   for (int64_t unit = s.begin; unit < s.end; unit++) {
     const tile t = tile_of(&s, unit);
-    mix_gemm_store_result(plan, operands, sums_of(&s, unit), plan->engine->nr, t.row, t.rows, t.column,
-                          t.columns, false);
+    mix_gemm_store_result(plan, operands, sums_of(&s, s.sums, unit), plan->engine->nr, t.row, t.rows,
+                          t.column, t.columns, false);
   }
 }
 

@@ -96,8 +96,9 @@ static void multiply_cells(const run_state *s, const char *a, int rows, int64_t 
       int64_t count = 0, depth = 0;
       do depth += from[count].depth;
       while (!from[count++].last);
-      engine->lines_micro[MIX_GEMM_ALONG_K][rows - 1](
-          from, count, a, stride, b, c, c_stride, (int)smaller(engine->nr, end - column), from > s->segments);
+      engine->lines_micro[MIX_GEMM_ALONG_K][rows - 1](from, count, a, stride, b, NULL, c, c_stride,
+                                                      (int)smaller(engine->nr, end - column),
+                                                      from > s->segments);
       from += count, b += depth * engine->nr * size;
     }
   }

@@ -31,11 +31,19 @@ SIMD_INLINE void lines_step(const int rows, const int vectors, const int layout,
 }
 
 SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int layout,
-                                   const mix_gemm_segment *segments, int64_t count, const real *a, int64_t a_stride, const real *b, real *c,
+                                   const mix_gemm_segment *segments, int64_t count, const real *a, int64_t a_stride, const real *b, const real *from, real *c,
                                    int64_t c_stride, bool add) {
   vec sums[MR][2];
   SIMD_UNROLL
   for (int i = 0; i < rows; i++) sums[i][0] = sums[i][1] = (vec){0};
+  if (from) {
+    SIMD_UNROLL
+    for (int i = 0; i < rows; i++, from += c_stride) {
+      SIMD_OPAQUE(from);
+      sums[i][0] = v_load(from);
+      if (vectors == 2) sums[i][1] = v_load(from + LANES);
+    }
+  }
 #pragma GCC unroll 1
   for (; count > 0; count--, segments++) {
     const real *first = a + segments->offset,
@@ -71,12 +79,12 @@ SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int 
 
 #define LINES_MICRO_KERNEL(rows, layout, name)                                                               \
   static void name##_##rows(const mix_gemm_segment *segments, int64_t count, const void *a,                  \
-                            int64_t a_stride, const void *b, void *c, int64_t c_stride, int columns,         \
-                            bool add) {                                                                      \
+                            int64_t a_stride, const void *b, const void *from, void *c, int64_t c_stride,    \
+                            int columns, bool add) {                                                         \
     if (columns > LANES)                                                                                     \
-      multiply_segments(rows, 2, layout, segments, count, a, a_stride, b, c, c_stride, add);                 \
+      multiply_segments(rows, 2, layout, segments, count, a, a_stride, b, from, c, c_stride, add);           \
     else                                                                                                     \
-      multiply_segments(rows, 1, layout, segments, count, a, a_stride, b, c, c_stride, add);                 \
+      multiply_segments(rows, 1, layout, segments, count, a, a_stride, b, from, c, c_stride, add);           \
   }
 EACH_MR(LINES_MICRO_KERNEL, MIX_GEMM_ALONG_K, lines_along_k)
 EACH_MR(LINES_MICRO_KERNEL, MIX_GEMM_ALONG_M, lines_along_m)

@@ -4,24 +4,32 @@
 #include "backend/cpu/gemm/lines/lines.h"
 #include "base/machine.h"
 
-enum { MAX_SEGMENTS = 256 };
-
-/* Lines of cells, and of examples, that a block of k may have a part of. */
-static int64_t lines_of_block(const mix_gemm_engine *engine, const mix_gemm_problem *problem) {
-  const mix_gemm_patches *p = problem->patches;
-  return smaller(engine->kc / p->cells[2] + 2, problem->k / p->cells[2]);
-}
+enum {
+  /* Fewer cells at once do not repay reading and writing the sums, */
+  FEWEST_CELLS = 96,
+  /* nor do those that are larger than so many second-level caches. */
+  SUMS_CACHES = 6,
+};
 
 static int64_t line_pixels(const mix_gemm_patches *p) {
   return (p->cells[2] - 1) * p->step[2] + mix_lines_extent_of(p, 2).seen;
 }
 
-static int64_t slab_bytes(const mix_gemm_engine *engine, const mix_gemm_problem *problem) {
-  const mix_gemm_patches *p = problem->patches;
-  const int64_t lines = lines_of_block(engine, problem), examples = smaller(lines, lines / p->cells[1] + 2),
-                packed = lines * p->step[1] + examples * mix_lines_extent_of(p, 1).seen;
+/* For so many lines of cells, which may be of several examples. */
+static int64_t slab_bytes(const mix_gemm_engine *engine, const mix_gemm_patches *p, int64_t lines) {
+  const int64_t examples = smaller(lines, lines / p->cells[1] + 2), seen = mix_lines_extent_of(p, 1).seen,
+                packed = lines * p->step[1] + examples * (seen > p->step[1] ? seen - p->step[1] : 0);
   return whole_lines((packed * line_pixels(p) * p->channels + 2 * engine->lanes) *
                      (int64_t)engine->element_size);
+}
+
+/* Those that the second-level cache has space for, at most those of a block of k. */
+static int64_t lines_at_once(const mix_gemm_engine *engine, const mix_gemm_problem *problem) {
+  const mix_gemm_patches *p = problem->patches;
+  const int64_t block = smaller(engine->kc / p->cells[2] + 2, problem->k / p->cells[2]);
+  int64_t lines = 1;
+  while (lines < block && slab_bytes(engine, p, lines + 1) <= mix_cpu_cache(2) / 3) lines++;
+  return lines;
 }
 
 const char *mix_cells_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
@@ -34,8 +42,12 @@ const char *mix_cells_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (p->cells[0] != 1 || p->window[0] != 1 || p->image[0] != 1 || p->origin[0] != 0)
     return "three spatial axes";
   if (!problem->k) return "no terms";
-  if (lines_of_block(engine, problem) > MAX_SEGMENTS) return "short lines";
-  if (slab_bytes(engine, problem) > mix_cpu_cache(2) / 2) return "wide lines";
+  if (p->window[1] * p->window[2] < p->step[1] * p->step[2]) return "pixels that no cell sees";
+  const int64_t lines = lines_at_once(engine, problem);
+  if (slab_bytes(engine, p, lines) > mix_cpu_cache(2) / 2) return "long lines";
+  if (lines * p->cells[2] < smaller(FEWEST_CELLS, problem->k)) return "wide lines";
+  if (problem->m * problem->n * 2 * (int64_t)engine->sum_size > SUMS_CACHES * mix_cpu_cache(2))
+    return "large sums";
   return NULL;
 }
 
@@ -50,19 +62,19 @@ void mix_cells_make_plan(mix_gemm_plan *plan) {
   own->part_rows = (whole ? p->window[2] : 1) * p->channels;
   own->tiles = divide_up(own->part_rows, engine->mr), own->panels = divide_up(problem->n, engine->nr);
   own->units = divide_up(own->parts * own->tiles * own->panels, plan->threads);
-  own->segment_count = lines_of_block(engine, problem);
-  own->segment_bytes = (size_t)whole_lines(own->segment_count * (int64_t)sizeof(mix_gemm_segment));
+  own->cell_lines = lines_at_once(engine, problem);
+  own->segment_bytes = (size_t)whole_lines(own->cell_lines * (int64_t)sizeof(mix_gemm_segment));
   own->scratch_bytes =
       (size_t)whole_lines((own->pixels + p->step[2]) * p->channels * mix_gemm_stored_size(plan->storage));
-  own->slab_bytes = (size_t)slab_bytes(engine, problem);
-  const int64_t depth = smaller(engine->kc, problem->k),
-                packed = mix_gemm_packed_depth(engine, depth) + (engine->pairs ? own->segment_count : 0);
+  own->slab_bytes = (size_t)slab_bytes(engine, p, own->cell_lines);
+  const int64_t depth = smaller(engine->kc, own->cell_lines * p->cells[2]),
+                packed = mix_gemm_packed_depth(engine, depth) + (engine->pairs ? own->cell_lines : 0);
   own->b_bytes = (size_t)whole_lines(packed * own->panels * engine->nr * (int64_t)engine->element_size);
 }
 
 mix_gemm_workspace mix_cells_workspace(const mix_gemm_plan *plan) {
   const mix_cells_plan *own = mix_cells_plan_of(plan);
-  const int64_t sums = own->units * plan->engine->mr * plan->engine->nr * (int64_t)plan->engine->sum_size;
+  const int64_t sums = 2 * own->units * plan->engine->mr * plan->engine->nr * (int64_t)plan->engine->sum_size;
   return (mix_gemm_workspace){.thread = own->segment_bytes + own->scratch_bytes + own->slab_bytes +
                                         own->b_bytes + (size_t)whole_lines(sums)};
 }
