@@ -30,10 +30,10 @@ typedef enum mix_gemm_store {
  * columns <= nr of the engine. By layout, element (i, k) of A is a[i * a_stride + k] or a[k * a_stride + i];
  * element (k, j) of B is b[k * b_stride + j].
  *
- * `prefetch` is memory that is packed next: the fastest micro-kernels prefetch an address each
- * MIX_GEMM_K_UNROLL steps of k, prefetch_step bytes from one to the next. It is cached memory where there is
- * nothing to prefetch. (Two arguments, because a struct of both travels through memory, and its load waits
- * 160 cycles for the stores of the tile before.) */
+ * `prefetch` is memory that is read or packed next: micro-kernels with A along k prefetch an address each
+ * step of k, the fastest ones each MIX_GEMM_K_UNROLL steps, prefetch_step bytes from one to the next. It is
+ * cached memory where there is nothing to prefetch. (Two arguments, because a struct of both travels through
+ * memory, and its load waits 160 cycles for the stores of the tile before.) */
 typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, const void *b, int64_t b_stride,
                             void *c, int64_t c_stride, int columns, mix_gemm_store store,
                             const char *prefetch, int64_t prefetch_step);

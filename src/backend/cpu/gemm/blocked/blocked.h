@@ -15,6 +15,7 @@ typedef struct mix_blocked_plan {
   bool a_widened;         /* as it is gathered: then stored as the micro-kernels read it */
   bool prefetch_b;        /* rows of a B in place that are multiplied next */
   bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
+  bool prefetch_a_rows;   /* those that are read or packed next, of which whole rows lie side by side */
   int a_panels;           /* panels of rows of A that are in the workspace at once */
   int c_panels;           /* panels of rows whose sums are stored at once */
   int64_t a_panel_stride; /* elements from one of these to the next; 0: side by side */

@@ -48,6 +48,18 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
                           x->depth / k_step * stride, stride};
 }
 
+/* Rows of A of the next panel lie side by side behind those of this one: each of `tiles` tiles prefetches a
+ * part of them. */
+static prefetch_state prefetch_rows(const run_state *s, const block *x, int64_t i, int64_t panels,
+                                    int64_t tiles) {
+  const mix_gemm_plan *plan = s->plan;
+  if (!s->own->prefetch_a_rows || i + 1 >= panels) return (prefetch_state){0};
+  const int64_t row = x->rows * (i + 1) / panels, rows = x->rows * (i + 2) / panels - row;
+  const int64_t part = divide_up(rows * plan->problem.lda * mix_gemm_stored_size(s->own->a_storage), tiles);
+  return (prefetch_state){mix_gemm_view_at(&s->a_block, row, 0), tiles, 1, part,
+                          divide_up(part, mix_gemm_packed_depth(plan->engine, x->depth))};
+}
+
 /* ---- B that is packed before a loop ---- */
 
 /* Elements of the packed panels of all columns before step k of it; k is where a block begins. */
@@ -126,7 +138,8 @@ static void multiply_row_panel(const run_state *s, const block *x, const void *a
                                int64_t panels) {
   const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row,
                 width = s->plan->engine->nr;
-  prefetch_state next = prefetch_after(s, x, i, panels);
+  prefetch_state next = s->own->prefetch_a_rows ? prefetch_rows(s, x, i, panels, divide_up(x->columns, width))
+                                                : prefetch_after(s, x, i, panels);
   int64_t line = 0;
   for (int64_t column = 0; column < x->columns; column += width) {
     const int columns = (int)smaller(width, x->columns - column);

@@ -63,7 +63,7 @@ SIMD_INLINE void store_last_c(real *p, vec x, v_part part) {
 SIMD_INLINE void multiply_tile(const int rows, const int vectors, const int layout, const int stored,
                                int64_t depth, const real *a, int64_t a_stride, const void *b_first,
                                int64_t b_stride, real *c, int64_t c_stride, int columns,
-                               mix_gemm_store store) {
+                               mix_gemm_store store, const char *prefetch, int64_t prefetch_step) {
   const int64_t b_element = stored == AS_IS ? (int64_t)sizeof(real) : 2;
   const char *b = b_first;
   vec sums[MR][2];
@@ -89,6 +89,8 @@ SIMD_INLINE void multiply_tile(const int rows, const int vectors, const int layo
     }
     b += b_stride * b_element;
     if (layout == MIX_GEMM_ALONG_K) {
+      __builtin_prefetch(prefetch, 0, 2);
+      prefetch += prefetch_step;
       SIMD_UNROLL
       for (int g = 0; g < (rows + 3) / 4; g++) {
         group[g]++;
@@ -182,9 +184,11 @@ SIMD_INLINE void multiply_whole(const int rows, int64_t depth, const real *a, in
       multiply_whole(rows, depth, a, a_stride, b, b_stride, c, c_stride, store == MIX_GEMM_ADD, prefetch,    \
                      prefetch_step);                                                                         \
     else if (columns > LANES)                                                                                \
-      multiply_tile(rows, 2, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, store);  \
+      multiply_tile(rows, 2, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, store,   \
+                    prefetch, prefetch_step);                                                                \
     else                                                                                                     \
-      multiply_tile(rows, 1, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, store);  \
+      multiply_tile(rows, 1, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, store,   \
+                    prefetch, prefetch_step);                                                                \
   }
 
 #if SIMD_REGISTERS == 32 && SIMD_MASKS

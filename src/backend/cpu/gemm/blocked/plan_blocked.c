@@ -116,6 +116,8 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   own->prefetch_a_source =
       !p->patches &&
       (own->a_transposed || (p->transpose_a && !own->a_in_place && p->lda * a_stored % CACHE_ALIAS));
+  own->prefetch_a_rows = !p->patches && !p->transpose_a && !own->a_transposed && !plan->compute_transposed &&
+                         p->lda == p->k && p->k <= plan->kc && p->m * p->k * a_stored > mix_cpu_cache(2);
   own->c_in_place = !p->epilogue && !p->scattered && !plan->compute_transposed &&
                     engine->sum_size == mix_dtype_size(plan->result);
   plan->stream = own->c_in_place ? streams_tiles(plan) : mix_gemm_streams_result(plan);

@@ -31,7 +31,8 @@ SIMD_INLINE void lines_step(const int rows, const int vectors, const int layout,
 }
 
 SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int layout,
-                                   const mix_gemm_segment *segments, int64_t count, const real *a, int64_t a_stride, const real *b, const real *from, real *c,
+                                   const mix_gemm_segment *segments, int64_t count, const real *a,
+                                   int64_t a_stride, const real *b, const real *from, real *c,
                                    int64_t c_stride, bool add) {
   vec sums[MR][2];
   SIMD_UNROLL
