@@ -6,16 +6,27 @@
 #include <string.h>
 #include <unistd.h>
 
-static const bench_table tables[] = {{"start", bench_start},          {"steps", bench_steps},
-                                     {"dispatch", bench_dispatch},    {"layers", bench_layers},
-                                     {"update", bench_update},        {"optimizers", bench_optimizers},
-                                     {"passes", bench_memory_passes}, {"compile", bench_compile},
-                                     {"pipeline", bench_pipeline},    {"products", bench_products},
-                                     {"embedding", bench_embedding},  {"threads", bench_threads},
-                                     {"loading", bench_loading},      {"simulated", bench_simulated},
-                                     {"stored", bench_stored},        {"lora", bench_lora},
-                                     {"memory", bench_memory},        {"decoding", bench_decoding},
-                                     {"latency", bench_latency},      {"figures", bench_figures}};
+static const bench_table tables[] = {{"start", bench_start},
+                                     {"steps", bench_steps},
+                                     {"dispatch", bench_dispatch},
+                                     {"layers", bench_layers},
+                                     {"update", bench_update},
+                                     {"optimizers", bench_optimizers},
+                                     {"passes", bench_memory_passes},
+                                     {"compile", bench_compile},
+                                     {"pipeline", bench_pipeline},
+                                     {"products", bench_products},
+                                     {"convolutions", bench_convolutions},
+                                     {"embedding", bench_embedding},
+                                     {"threads", bench_threads},
+                                     {"loading", bench_loading},
+                                     {"simulated", bench_simulated},
+                                     {"stored", bench_stored},
+                                     {"lora", bench_lora},
+                                     {"memory", bench_memory},
+                                     {"decoding", bench_decoding},
+                                     {"latency", bench_latency},
+                                     {"figures", bench_figures}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static void print_tables(FILE *out) {
