@@ -8,6 +8,7 @@
 #include "backend/cpu/gemm/product_list.h"
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
+#include <string.h>
 
 enum {
   AXES = MIX_CONV_AXES,
@@ -15,6 +16,7 @@ enum {
   SERIAL_OPERATIONS = 1 << 15,
   /* A tile of the kernel that is transposed: lines of both sides stay in the first-level cache. */
   TRANSPOSE_TILE = 16,
+  TRANSPOSE_AHEAD = 6, /* tiles that are fetched before they are read */
 };
 _Static_assert((int)MIX_CONV_AXES == (int)MIX_GEMM_PATCH_AXES, "patches have the axes of convolutions");
 
@@ -255,14 +257,33 @@ static bool conv_product_prepare(const mix_gemm_engine *engine, mix_kernel_args 
 
 /* ---- runs ---- */
 
+/* Whole tiles go through memory of their own: lines of both sides may share a set of the cache, and each is
+ * touched once. */
 #define TRANSPOSE(bits)                                                                                      \
-  static void transpose_##bits(const void *from, int64_t from_stride, int64_t rows, int64_t columns,         \
-                               void *to) {                                                                   \
+  static void transpose_tile_##bits(const uint##bits##_t *from, int64_t from_stride, uint##bits##_t *to,     \
+                                    int64_t to_stride) {                                                     \
+    uint##bits##_t tile[TRANSPOSE_TILE][TRANSPOSE_TILE];                                                     \
+    for (int i = 0; i < TRANSPOSE_TILE; i++) {                                                               \
+      __builtin_prefetch(from + i * from_stride + TRANSPOSE_AHEAD * TRANSPOSE_TILE);                         \
+      memcpy(tile[i], from + i * from_stride, sizeof tile[i]);                                               \
+    }                                                                                                        \
+    for (int j = 0; j < TRANSPOSE_TILE; j++)                                                                 \
+      for (int i = 0; i < TRANSPOSE_TILE; i++) to[j * to_stride + i] = tile[i][j];                           \
+  }                                                                                                          \
+  static void transpose_##bits(const void *source, int64_t from_stride, int64_t rows, int64_t columns,       \
+                               void *result) {                                                               \
+    const uint##bits##_t *from = source;                                                                     \
+    uint##bits##_t *to = result;                                                                             \
     for (int64_t r = 0; r < rows; r += TRANSPOSE_TILE)                                                       \
-      for (int64_t c = 0; c < columns; c += TRANSPOSE_TILE)                                                  \
+      for (int64_t c = 0; c < columns; c += TRANSPOSE_TILE) {                                                \
+        if (r + TRANSPOSE_TILE <= rows && c + TRANSPOSE_TILE <= columns) {                                   \
+          transpose_tile_##bits(from + r * from_stride + c, from_stride, to + c * rows + r, rows);           \
+          continue;                                                                                          \
+        }                                                                                                    \
         for (int64_t j = c; j < smaller(c + TRANSPOSE_TILE, columns); j++)                                   \
           for (int64_t i = r; i < smaller(r + TRANSPOSE_TILE, rows); i++)                                    \
-            ((uint##bits##_t *)to)[j * rows + i] = ((const uint##bits##_t *)from)[i * from_stride + j];      \
+            to[j * rows + i] = from[i * from_stride + j];                                                    \
+      }                                                                                                      \
   }
 TRANSPOSE(16)
 TRANSPOSE(32)
