@@ -31,6 +31,7 @@ static void usage(FILE *out) {
       "  .npz         the weights alone, in get_weights() order\n"
       "  .safetensors  the weights alone, in their own dtypes\n"
       "  .onnx        what the model predicts, for other runtimes\n"
+      "  FOLDER/      a folder of KerasHub, of a model of its classes\n"
       "\n"
       "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
       "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
@@ -174,7 +175,7 @@ static int parse(int argc, char **argv, conversion *p) {
 static int check(const conversion *p) {
   if (!cli_is_saved_name(p->out) && !is_onnx(p->out))
     return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5, .npz, "
-                 ".safetensors or .onnx",
+                 ".safetensors or .onnx, or in / for a folder of KerasHub",
                  p->out);
   if (!cli_shards_agree("convert", p->out, p->max_shard_size)) return CLI_USAGE;
   if (p->semantics && strcmp(p->semantics, "keras3") && strcmp(p->semantics, "tf_keras"))
@@ -182,7 +183,8 @@ static int check(const conversion *p) {
   if (!p->model &&
       (has_weights_alone(p->in) || ends_in(p->in, ".weights.h5") || ends_in(p->in, ".weights.json")))
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
-  const char *reason = mix_file_unwritable_reason(p->out);
+  const char *reason =
+      ends_in(p->out, "/") ? mix_folder_unwritable_reason(p->out) : mix_file_unwritable_reason(p->out);
   if (!reason) return CLI_OK;
   cli_say("convert", "cannot write '%s': %s", p->out, reason);
   return CLI_FAILED;

@@ -1,5 +1,6 @@
-/* Data for a model from a file: x or x_0, x_1, ..., y or y_0, y_1, ..., sample_weight, taken as they are; or
- * a set of images in the shape that the model takes; or a table. */
+/* Data for a model from a file: x or x_0, x_1, ..., y or y_0, y_1, ..., or both by the names of the model's
+ * inputs and outputs, and sample_weight, taken as they are; or a set of images in the shape that the model
+ * takes; or a table. */
 #include "cli/cli.h"
 
 #include "base/error.h"
@@ -38,6 +39,17 @@ static mix_tensor *find(const reader *r, const char *stem, int index, bool alone
       if (array || mix_failed()) return array;
     }
   return NULL;
+}
+
+/* The array of an input or an output by its own name, with "_train" or "_test" behind or without. */
+static mix_tensor *find_named(const reader *r, bool input, int index, char *name) {
+  const char *own = input ? mix_model_input_name(r->model, index) : mix_model_output_name(r->model, index);
+  mix_tensor *array = NULL;
+  if (!own || strlen(own) > NAME / 2) return NULL;
+  name_array(own, -1, r->part, name);
+  if (!(array = mix_npz_get(r->npz, name)) && !mix_failed() && !strcmp(r->part, "train"))
+    array = mix_npz_get(r->npz, name_array(own, -1, NULL, name));
+  return array;
 }
 
 static const char *list_arrays(const reader *r, char *text) {
@@ -141,6 +153,7 @@ static void *read_all(const reader *r, place (*place_of)(const mix_model *, int)
     char name[NAME];
     p = place_of(r->model, i);
     mix_tensor *array = find(r, p.stem, i, alone, name);
+    if (!array && !mix_failed()) array = find_named(r, *p.what == 'i', i, name);
     if (!array && !i && !mix_failed()) return NULL;
     if (!array && !mix_failed()) fail_missing(r, &p);
     if (!array || !check(r, &p, array, name, rows) || mix_list_append(list, array)) return NULL;

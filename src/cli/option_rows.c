@@ -4,17 +4,18 @@
 
 const cli_option_row cli_option_rows[] = {
     {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx",
+     "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx|FOLDER",
      "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride "
      "in the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
      "MobileNetV2; the Transformer of the official models (encoder and decoder; 61,362,176 parameters); or a "
-     "model that Keras saved, with its loss, optimizer, metrics, policies and generation, or of ONNX",
+     "model that Keras saved, with its loss, optimizer, metrics, policies and generation, or of ONNX; or the "
+     "folder of a model of KerasHub",
      "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz|FILE.csv",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, a "
      "table (--label), or arrays x, y, also with _train or _test behind; for a model from a file, as they "
-     "are: x or x_0, x_1, ..., y or y_0, ..., sample_weight, each also with _train or _test behind (default "
-     "mnist; for a model by name synthetic)"},
+     "are: x or x_0, x_1, ..., y or y_0, ..., or the names of its inputs and outputs, and sample_weight, each "
+     "also with _train or _test behind (default mnist; for a model by name synthetic)"},
     {"label", TEXT, FIELD(label), RUNS, "COLUMN",
      "of --data FILE.csv: the column to learn; its words are classes in sorted order"},
     {"features", TEXT, FIELD(features), RUNS, "A,B,...",
@@ -184,8 +185,8 @@ const cli_option_row cli_option_rows[] = {
     {"weight-map", PATH, FIELD(weight_map), RUNS, "FILE.json",
      "of --init-weights FILE.safetensors: which tensor becomes which weight, where names or axes differ"},
     {"save", PATH, FIELD(save), CLI_TRAIN,
-     "FILE.keras|FILE.h5|FILE.weights.h5|FILE.weights.json|FILE.npz|FILE.safetensors",
-     "write the model after training (.keras, .h5), or its weights"},
+     "FILE.keras|FILE.h5|FILE.weights.h5|FILE.weights.json|FILE.npz|FILE.safetensors|FOLDER/",
+     "write the model after training (.keras, .h5; of KerasHub also a folder), or its weights"},
     {"max-shard-size", GIGABYTES, FIELD(max_shard_size), CLI_TRAIN, "GB",
      "of --save FILE.weights.json: an index beside files of at most so many GB (2^30 bytes) of weights each"},
     {"save", PATH, FIELD(save), CLI_TUNE, "FILE.keras|FILE.h5",

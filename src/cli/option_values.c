@@ -1,5 +1,6 @@
 /* Reading the values of options. */
 #include "cli/options.h"
+#include "saving/keras_file.h"
 
 #include "base/number.h"
 #include "nn/policy/quantization.h"
@@ -146,7 +147,7 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case MODEL:
     *(const char **)field = value;
     return cli_is_named_model(value) || is_keras(value) || ends_in(value, ".onnx") ||
-           bad_value(command, row, value, row->argument);
+           mix_is_preset_folder(value) || bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) ||

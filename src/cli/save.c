@@ -11,9 +11,10 @@ typedef struct ending {
 } ending;
 
 /* The longer one of two that fit comes first. */
-static const ending endings[] = {{".keras", save_model},           {".weights.h5", mix_model_save_weights},
-                                 {".weights.json", NULL},          {".h5", save_model},
-                                 {".npz", mix_model_save_weights}, {".safetensors", mix_model_save_weights}};
+static const ending endings[] = {
+    {".keras", save_model}, {".weights.h5", mix_model_save_weights}, {".weights.json", NULL},
+    {".h5", save_model},    {".npz", mix_model_save_weights},        {".safetensors", mix_model_save_weights},
+    {"/", save_model}};
 
 static const ending *ending_of(const char *path) {
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {

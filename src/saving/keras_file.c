@@ -97,6 +97,44 @@ static bool open_archive(mix_keras_file *file, bool structure) {
   return good;
 }
 
+/* ---- folders of KerasHub ---- */
+
+/* A file of the folder as text, NULL without an error if there is none; mix_free it. */
+static char *folder_text(const char *folder, const char *name, size_t limit) {
+  size_t size = 0;
+  char *path = mix_path_join(folder, name), *longer = NULL;
+  char *text = path && mix_file_exists(path) ? mix_file_read(path, limit, &size) : NULL;
+  if (text && !(longer = mix_realloc(text, size + 1))) mix_free(text);
+  if (longer) longer[size] = 0;
+  if (longer && strlen(longer) != size) {
+    mix_fail_format("%s: no text", path);
+    mix_free(longer);
+    longer = NULL;
+  }
+  mix_free(path);
+  return longer;
+}
+
+/* The task where the folder has one, else the backbone. */
+static bool open_folder(mix_keras_file *file) {
+  char *text = folder_text(file->name, "task.json", MAX_CONFIG);
+  if (!text && !mix_failed()) text = folder_text(file->name, "config.json", MAX_CONFIG);
+  file->by_path = file->preset = true;
+  if (text) file->model = parse(file, text);
+  mix_free(text);
+  char *metadata = file->model ? folder_text(file->name, "metadata.json", MAX_METADATA) : NULL;
+  if (metadata) take_version(file, metadata);
+  mix_free(metadata);
+  return file->model && !mix_failed();
+}
+
+bool mix_is_preset_folder(const char *path) {
+  char *config = path ? mix_path_join(path, "config.json") : NULL;
+  const bool is = config && mix_file_exists(config);
+  mix_free(config);
+  return is;
+}
+
 /* ---- HDF5 ---- */
 
 /* The text of an attribute; mix_free it. NULL without an error if there is none. */
@@ -215,6 +253,7 @@ static bool open_file(mix_keras_file *file, bool structure) {
   char first[SIGNATURE_SIZE];
   const char *path = file->name;
   if (mix_failed()) return false;
+  if (mix_is_preset_folder(path)) return opened(file, open_folder(file));
   const bool opens = read_first(path, first);
   if (is_zip(first)) return opened(file, open_archive(file, structure));
   if (opens && mix_weight_shards_begin(first, SIGNATURE_SIZE))

@@ -14,10 +14,13 @@ typedef struct mix_keras_file {
   mix_memory *bytes; /* of the file, or of the archive's member of weights; owned, NULL: the caller's */
   bool copies;       /* nothing stays in the file's mapping */
   mix_weight_shards *shards; /* of sharded weights; else NULL */
+  bool preset; /* `name` is a folder of KerasHub, which has several files of weights (preset.h) */
 } mix_keras_file;
 
 /* True if the file begins as an .npz of arrays and holds no model. */
 bool mix_is_array_file(const char *path);
+/* Is it a folder with a config.json? */
+bool mix_is_preset_folder(const char *path);
 /* Maps the file, in which weights may stay that are read from it (mix_hdf5_share). `structure`: read the
  * model's object too. False with the error recorded, which names the file; then nothing is to be closed. */
 bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure);

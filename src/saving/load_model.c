@@ -4,6 +4,7 @@
 #include "onnx/load.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
+#include "saving/preset.h"
 #include "saving/read_weights.h"
 
 /* Keras makes the optimizer's state before it reads it, and of a legacy file the metrics. */
@@ -70,7 +71,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
   if (!override_policies(file->model, options)) return NULL;
   if (!mix_keep_float32(file->model, options->float32_layers, "model_load")) return NULL;
   leave_out(file->model, options);
-  const bool former = mix_zero_weights_set(true); /* each is read */
+  const bool former = mix_zero_weights_set(!file->preset || mix_preset_has_all(file)); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
   mix_zero_weights_set(former);
   if (model && model->state && !file->by_path) { /* legacy files say it in another form */
@@ -82,6 +83,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
                                .call = "model_load",
                                .no_optimizer = options->no_optimizer,
                                .begins_scales = options->policy_map};
+  if (model && file->preset) return mix_preset_read(file->name, &reader) ? model : NULL;
   /* before the optimizer makes its state, of whatever shapes the file says */
   if (!model || !mix_quantize_as_file(&reader) || !mix_check_weights(&reader)) return NULL;
   if (!model->state) mix_warn_of_unmatched_keys(model->layer, "model_load"); /* else compile did */

@@ -122,6 +122,7 @@ static bool is_there(void *context, const char *path, const char *name, mix_list
  * are numbered so. */
 static bool read_objects(mix_weights_reader *reader) {
   mix_model *model = reader->model;
+  if (reader->skipped) return mix_visit_weight_tree_without(model, reader->skipped, read_object, reader);
   const bool may_have = model->semantics->saved_names_skip_seen && mix_weight_tree_repeats(model);
   const bool places = may_have && mix_visit_weight_places(model, is_there, reader);
   if (mix_failed()) return false;

@@ -14,6 +14,7 @@ typedef struct mix_weights_reader {
   bool skip_mismatch; /* a layer whose weights do not fit is left as it is, with a warning */
   bool assign;        /* the second pass, after everything was checked */
   bool no_optimizer;  /* its state stays as it is */
+  mix_layer *skipped; /* a layer of the model that the file does not have; NULL: it has all */
   /* Layers that another policy than the file's made float8 begin with scales of 1. */
   bool begins_scales;
 } mix_weights_reader;

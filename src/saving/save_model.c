@@ -4,6 +4,7 @@
 #include "base/float_modes.h"
 #include "formats/zip_writer.h"
 #include "saving/model_json.h"
+#include "saving/preset.h"
 #include "saving/write_weights.h"
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 /* ---- .keras ---- */
 
-static json_t *metadata_json(const mix_semantics *rules) {
+json_t *mix_metadata_json(const mix_semantics *rules) {
   char date[32] = "";
   struct tm fields;
   const time_t now = time(NULL);
@@ -36,7 +37,7 @@ static bool write_members(const char *path, const char *metadata, const char *co
 static bool save_archive(mix_model *model, const char *path, const json_t *structure, bool compiled) {
   mix_piece_source weights;
   mix_hdf5_writer *file = mix_weights_file(model, CALL, !compiled, true);
-  json_t *about = metadata_json(model->semantics);
+  json_t *about = mix_metadata_json(model->semantics);
   char *metadata = about ? mix_json_python_text(about) : NULL, *config = mix_json_python_text(structure);
   const bool done = metadata && config && mix_hdf5_writer_source(file, &weights) &&
                     write_members(path, metadata, config, weights);
@@ -79,9 +80,12 @@ static bool can_save(const mix_model *model, const mix_save_options *options) {
     mix_fail_value(CALL ": '%.200s' names a file of weights; expected a name that ends in .keras or "
                         ".h5, or mix_model_save_weights",
                    options->path);
-  else if (kind != MIX_FILE_ARCHIVE && kind != MIX_FILE_LEGACY)
-    mix_fail_value(CALL ": '%.200s' given; expected a name that ends in .keras or .h5", options->path);
-  else if (options->no_overwrite && mix_file_exists(options->path))
+  else if (kind != MIX_FILE_ARCHIVE && kind != MIX_FILE_LEGACY && kind != MIX_FILE_PRESET)
+    mix_fail_value(CALL ": '%.200s' given; expected a name that ends in .keras or .h5, or in / for a folder "
+                        "of KerasHub",
+                   options->path);
+  else if (options->no_overwrite &&
+           (kind == MIX_FILE_PRESET ? mix_is_preset_folder : mix_file_exists)(options->path))
     mix_fail_io(CALL ": %s exists already, and .no_overwrite is set", options->path);
   else
     mix_model_has_structure(model, CALL);
@@ -102,6 +106,10 @@ static bool keeps_lora(mix_model *model, const mix_semantics *rules, mix_file_ki
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
   const mix_semantics *semantics = mix_file_semantics(model, options->semantics);
+  if (!mix_failed() && mix_file_kind_of(options->path) == MIX_FILE_PRESET) {
+    mix_preset_write(model, options->path, CALL);
+    return;
+  }
   if (mix_failed() || !keeps_lora(model, semantics, mix_file_kind_of(options->path))) return;
   if (semantics != model->semantics)
     model = mix_model_in_generation(model, semantics, options->path, compiled, CALL);

@@ -210,6 +210,21 @@ bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *cont
   return visit_all(&(walk){.visit = visit, .context = context}, model);
 }
 
+static bool skip(walk *w, mix_layer *layer) {
+  if (is_seen(w, layer)) return true;
+  if (!mix_key_map_set(&w->seen, mix_address_key(layer), 0)) return false;
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (!skip(w, mix_list_items(layer->layers)[i])) return false;
+  return true;
+}
+
+bool mix_visit_weight_tree_without(mix_model *model, mix_layer *skipped, mix_weight_visit *visit,
+                                   void *context) {
+  walk w = {.visit = visit, .context = context};
+  if (!skip(&w, skipped)) return mix_key_map_clear(&w.seen), false;
+  return visit_all(&w, model);
+}
+
 bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context) {
   return visit_all(&(walk){.visit_layer = visit, .context = context}, model);
 }

@@ -13,6 +13,9 @@ typedef bool mix_weight_visit(void *context, const char *path, const char *name,
  * their own names in the place of the attribute that holds them in Python. Last comes the
  * optimizer of a compiled model, if Keras finds it. Ends with the first false, which is the result. */
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context);
+/* The same walk as if it had been at `skipped`, a layer of the model, and at all layers in it. */
+bool mix_visit_weight_tree_without(mix_model *model, mix_layer *skipped, mix_weight_visit *visit,
+                                   void *context);
 /* The same walk over the layers alone. */
 typedef bool mix_weight_layer_visit(void *context, const char *path, mix_layer *layer);
 bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context);

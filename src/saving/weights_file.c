@@ -3,6 +3,7 @@
 #include "saving/write_weights.h"
 #include "formats/npz.h"
 #include "formats/safetensors.h"
+#include "saving/preset.h"
 #include "saving/safetensors_weights.h"
 
 #include "base/alloc.h"
@@ -152,8 +153,20 @@ static void load_arrays(mix_model *model, const char *path) {
   if (!mix_failed()) mix_model_set_weights(model, values);
 }
 
+/* The weights of a folder of KerasHub, of a backbone also into a task that has it. */
+static void load_folder(mix_model *model, const mix_load_weights_options *options) {
+  mix_keras_file file = {.copies = options->copy_weights};
+  mix_weights_reader reader = {
+      .file = &file, .model = model, .call = "model_load_weights", .skip_mismatch = options->skip_mismatch};
+  mix_preset_read(options->path, &reader);
+}
+
 static void load_keras_file(mix_model *model, const mix_load_weights_options *options) {
   mix_keras_file file;
+  if (mix_is_preset_folder(options->path)) {
+    load_folder(model, options);
+    return;
+  }
   if (!(options->copy_weights ? mix_keras_file_read : mix_keras_file_open)(&file, options->path, false))
     return;
   mix_weights_reader reader = {.file = &file,

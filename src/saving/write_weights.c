@@ -19,7 +19,8 @@ mix_file_kind mix_file_kind_of(const char *path) {
               {".h5", MIX_FILE_LEGACY},
               {".hdf5", MIX_FILE_LEGACY},
               {".npz", MIX_FILE_ARRAYS},
-              {".safetensors", MIX_FILE_SAFETENSORS}};
+              {".safetensors", MIX_FILE_SAFETENSORS},
+              {"/", MIX_FILE_PRESET}};
   const size_t length = strlen(path);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const size_t end = strlen(ends[i].end);
@@ -80,4 +81,9 @@ mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_op
       places ? mix_visit_weight_places : mix_visit_weight_tree;
   writing w = {mix_hdf5_writer_new(call), model->semantics, no_optimizer};
   return w.file && visit_all(model, write_object, &w) ? w.file : NULL;
+}
+
+mix_hdf5_writer *mix_weights_file_without(mix_model *model, mix_layer *skipped, const char *call) {
+  writing w = {mix_hdf5_writer_new(call), model->semantics, true};
+  return w.file && mix_visit_weight_tree_without(model, skipped, write_object, &w) ? w.file : NULL;
 }

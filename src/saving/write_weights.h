@@ -13,12 +13,15 @@ typedef enum mix_file_kind {
   MIX_FILE_LEGACY,  /* .h5, .hdf5 */
   MIX_FILE_ARRAYS,  /* .npz */
   MIX_FILE_SAFETENSORS,
+  MIX_FILE_PRESET, /* ends in a slash: a folder of KerasHub (preset.h) */
 } mix_file_kind;
 mix_file_kind mix_file_kind_of(const char *path);
 
 /* model.weights.h5: the objects of weight_tree.h at their paths. `archive`: of a model that is made from its
  * config. Scoped. NULL with the error recorded. */
 mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer, bool archive);
+/* The same without the optimizer, and without `skipped`, a layer of the model, and the layers in it. */
+mix_hdf5_writer *mix_weights_file_without(mix_model *model, mix_layer *skipped, const char *call);
 /* A variable as a data set at that path; `bfloat16`: not as float32 if it has that dtype; `merged`: with what
  * LoRA adds to it. */
 bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16,

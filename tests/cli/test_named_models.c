@@ -153,7 +153,8 @@ static void bad_options_are_reported(void **state) {
   (void)state;
   assert_code(run_program("train", "--model", "resnet18"), 2);
   assert_has(program_err,
-             "expected guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx");
+             "expected guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx|"
+             "FOLDER");
   assert_code(run_program("train", "--model", "resnet56", "--image-size", "31"), 2);
   assert_has(program_err, "--image-size 31: resnet56 takes sides from 32 to 4096");
   assert_code(run_program("train", "--model", "resnet56", "--image-size", "5000"), 2);

@@ -143,7 +143,7 @@ static void near_misses_get_a_suggestion(void **state) {
       {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"},
        "at most 16"},
       {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
-      {{"train", "--model", "my.keras2"}, "|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx"},
+      {{"train", "--model", "my.keras2"}, "|mobilenet_v2|transformer|FILE.keras|FILE.h5|FILE.onnx|FOLDER"},
       {{"train", "--model=my.h5", "--units=4"}, "--units belongs to --model guide, and the model is my.h5"},
       {{"train", "--model=my.h5", "--loop=custom"}, "--loop custom belongs to --model guide"},
       {{"train", "--dtype=fp16", "--policy=float32"}, "short for --policy mixed_float16"},
