@@ -1,5 +1,5 @@
-/* Shared by the tests of the recorded models of $MIXTAPE_REFERENCE_DIR/models (their README says how they
- * were made, and the bounds), through the library and through the program. */
+/* Shared by the tests of the recorded models of $MIXTAPE_REFERENCE_DIR/models and hub (their READMEs say how
+ * they were made, and the bounds), through the library and through the program. */
 #ifndef TESTS_SAVING_REFERENCE_MODELS_H
 #define TESTS_SAVING_REFERENCE_MODELS_H
 
@@ -16,12 +16,13 @@ enum { MAX_FILES = 1024, MAX_ARRAYS = 512 };
 /* How many files have layers that are missing. 0: none may be refused. */
 enum { MODELS_WITH_MISSING_LAYERS = 0 };
 
+static const char *recordings = "models"; /* the folder */
 static char *models[MAX_FILES];
 static int model_count;
 
 static inline const char *model_path(const char *name, const char *end) {
   static char path[1024];
-  snprintf(path, sizeof path, "%s/models/%s%s", getenv("MIXTAPE_REFERENCE_DIR"), name, end);
+  snprintf(path, sizeof path, "%s/%s/%s%s", getenv("MIXTAPE_REFERENCE_DIR"), recordings, name, end);
   return path;
 }
 
