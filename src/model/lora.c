@@ -3,6 +3,7 @@
 #include "model/model.h"
 #include "nn/layers/lora.h"
 #include <regex.h>
+#include <string.h>
 
 #define CALL "model_enable_lora"
 
@@ -53,8 +54,68 @@ static mix_list *choose(mix_model *model, const mix_model_lora_options *o) {
   return mix_failed() ? NULL : chosen;
 }
 
+/* ---- as KerasHub chooses ---- */
+
+static bool is_backbone(const mix_layer *layer) {
+  static const char end[] = "Backbone", package[] = "keras_hub>";
+  const char *name = json_string_value(json_object_get(layer->origin, "registered_name"));
+  const size_t length = name ? strlen(name) : 0;
+  return length > sizeof end && !strncmp(name, package, sizeof package - 1) &&
+         !strcmp(name + length - (sizeof end - 1), end);
+}
+
+static bool is_target(const mix_layer *layer) {
+  static const char *const names[] = {"query_dense", "value_dense", "query", "value"};
+  for (size_t i = 0; layer->kind && layer->kind->lora && i < sizeof names / sizeof *names; i++)
+    if (!strcmp(layer->name, names[i])) return true;
+  return false;
+}
+
+/* Appends the targets in the layer, once each. Is there one? */
+static bool collect_targets(mix_layer *layer, mix_list *found) {
+  bool any = is_target(layer);
+  for (int i = 0; any && i < mix_list_count(found); i++)
+    if (mix_list_items(found)[i] == layer) return true;
+  if (any) mix_list_append(found, layer);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    any |= collect_targets(mix_list_items(layer->layers)[i], found);
+  return any;
+}
+
+/* Freezes each layer without a target in it. */
+static bool freeze_others(mix_layer *layer) {
+  bool any = is_target(layer);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    any |= freeze_others(mix_list_items(layer->layers)[i]);
+  if (!any) mix_layer_set_trainable(layer, false);
+  return any;
+}
+
+/* The backbones of KerasHub in the layer, in the list. */
+static void collect_backbones(mix_layer *layer, mix_list *found) {
+  if (is_backbone(layer)) mix_list_append(found, layer);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (((mix_layer *)mix_list_items(layer->layers)[i])->is_model)
+      collect_backbones(mix_list_items(layer->layers)[i], found);
+}
+
+/* Queries and values of the backbones, whose other layers no longer train; those around them do. NULL without
+ * an error: the model has no backbone, or one without such layers. */
+static mix_list *choose_as_keras_hub(mix_model *model, const mix_model_lora_options *o) {
+  mix_list *backbones = mix_list_new(0, NULL), *chosen = mix_list_new(0, NULL);
+  if (o->filter || mix_failed()) return NULL;
+  collect_backbones(model->layer, backbones);
+  for (int i = 0; i < mix_list_count(backbones); i++) collect_targets(mix_list_items(backbones)[i], chosen);
+  for (int i = 0; !mix_failed() && i < mix_list_count(chosen); i++)
+    mix_lora_check(mix_list_items(chosen)[i], o->rank, CALL);
+  if (mix_failed() || !mix_list_count(chosen)) return NULL;
+  for (int i = 0; i < mix_list_count(backbones); i++) freeze_others(mix_list_items(backbones)[i]);
+  return chosen;
+}
+
 static void enable(mix_model *model, const mix_model_lora_options *o) {
-  mix_list *chosen = mix_model_weights_ready(model, CALL) ? choose(model, o) : NULL;
+  mix_list *chosen = mix_model_weights_ready(model, CALL) ? choose_as_keras_hub(model, o) : NULL;
+  if (!chosen && !mix_failed()) chosen = choose(model, o);
   for (int i = 0; chosen && i < mix_list_count(chosen) && !mix_failed(); i++)
     mix_layer_enable_lora(mix_list_items(chosen)[i], o->rank, .alpha = o->alpha,
                           .a_initializer = o->a_initializer, .b_initializer = o->b_initializer);
