@@ -85,13 +85,36 @@ mix_model *mix_reader_class(mix_json_reader *reader, const json_t *object, bool 
 
 /* ---- to JSON ---- */
 
+/* The policies of layers that were quantized, by their paths. */
+static void put_quantized(json_t *map, const mix_layer *layer) {
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    mix_layer *inner = mix_list_items(layer->layers)[i];
+    if (inner->kind && inner->kind->quantize && inner->path && mix_layer_quantization_mode(inner))
+      mix_json_set(map, inner->path, mix_policy_to_json(mix_layer_own_policy(inner), inner->semantics));
+    put_quantized(map, inner);
+  }
+}
+
+/* The policy of the model's config: KerasHub says there which layers are quantized. */
+static json_t *policy_json(const mix_layer *model) {
+  const char *name = mix_policy_name(model->policy);
+  json_t *map = json_object();
+  if (!model->policy->map) put_quantized(map, model);
+  if (!json_object_size(map)) {
+    json_decref(map);
+    return mix_policy_to_json(model->policy, model->semantics);
+  }
+  json_t *plain = strcmp(name, "float32") ? json_string(name) : json_null();
+  return json_pack("{s:s,s:s,s:{s:o,s:o},s:n}", "module", "keras.dtype_policies", "class_name",
+                   "DTypePolicyMap", "config", "default_policy", plain, "policy_map", map, "registered_name");
+}
+
 json_t *mix_class_object_json(const mix_layer *model) {
   json_t *object = mix_json_copy(model->origin), *config = json_object_get(object, "config");
   if (!object) return NULL;
   if (json_object_get(config, "name")) mix_json_set(config, "name", json_string(model->name));
   if (json_object_get(config, "trainable")) mix_json_set(config, "trainable", json_boolean(model->trainable));
-  if (json_object_get(config, "dtype"))
-    mix_json_set(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
+  if (json_object_get(config, "dtype")) mix_json_set(config, "dtype", policy_json(model));
   return mix_json_whole(object);
 }
 

@@ -182,8 +182,8 @@ bool mix_override_policy(json_t *object, const char *name, const mix_semantics *
     return mix_fail_unsupported("model_load: the policy '%s' of the mode %s is not one for all layers of a "
                                 "model; load it without, and quantize it with mix_model_quantize",
                                 name, mix_policy_quantization_mode(policy));
-  if (!json_is_array(c.layers)) return true;
   if (!set_policy(object, is_float32, json_string(name))) return false;
+  if (!json_is_array(c.layers)) return true; /* a class with options, or no model */
   if (!computes_in_16_bits(policy)) return !mix_failed();
   json_t *outputs = json_object_get(config, "output_layers");
   if (outputs)

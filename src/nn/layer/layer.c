@@ -268,13 +268,15 @@ static bool quantize_or_undo(mix_layer *layer, const mix_quantization *quantizat
 
 mix_status mix_layer_quantize(mix_layer *layer, const mix_quantization *quantization) {
   char name[120];
-  snprintf(name, sizeof name, "%.40s_from_%.70s", quantization->mode, layer->policy->name);
+  snprintf(name, sizeof name, "%.40s_from_%.70s", quantization->mode, mix_layer_own_policy(layer)->name);
   mix_policy *policy = mix_policy_new(name, .semantics = layer->semantics,
                                       .amax_history_length = quantization->amax_history_length);
   if (!policy || !quantize_or_undo(layer, quantization)) return mix_error();
   mix_retain(policy);
   mix_release(layer->policy);
+  mix_release(layer->matched);
   layer->policy = policy;
+  layer->matched = NULL;
   const mix_layer_common common = common_of(layer);
   memcpy(layer->data, &common, sizeof common);
   mix_capture_epoch_move();
