@@ -141,8 +141,8 @@ typedef struct mix_load_weights_options {
    * replace the file by a new one of its name, as this library's own saves do: who shortens it, or writes
    * into it (Keras does), ends the process or changes the weights. */
   bool copy_weights;
-  /* Of safetensors that another library wrote: a file that says which tensor becomes which weight
-   * (docs/manual/safetensors.md). NULL: each weight is the tensor of its name. */
+  /* Of safetensors that another library wrote: a file that says which tensor becomes which weight, or "gpt2",
+   * "llama" or "bert" (docs/manual/safetensors.md). NULL: each weight is the tensor of its name. */
   const char *weight_map;
 } mix_load_weights_options;
 /* Reads the weights of a file, whose content tells what it is: .weights.h5 and .keras of Keras 3 and of

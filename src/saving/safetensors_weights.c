@@ -58,10 +58,14 @@ static bool explain(const reader *r, const char *name) {
   return mix_fail(error.status, "%s: %s: weight '%.200s': %.600s", r->call, r->path, name, error.message);
 }
 
+static bool has_tensor(const void *context, const char *tensor) {
+  return mix_safetensors_find(((const reader *)context)->file, tensor);
+}
+
 /* The value is a graph until the second pass reads it, so that the first one costs nothing. */
 static bool read_weight(const reader *r, const char *name, mix_variable *variable) {
   mix_mapped_weight mapped;
-  if (!mix_weight_map_find(r->map, name, &mapped)) return false;
+  if (!mix_weight_map_find(r->map, name, has_tensor, r, &mapped)) return false;
   const mix_stored_tensor *stored = mix_safetensors_find(r->file, mapped.tensor);
   if (!stored) return is_missing(r, name, mapped.tensor);
   r->used[stored - mix_safetensors_at(r->file, 0)] = true;

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 24, MAX_RULES = 10000, MAX_PATTERN = 1000, GROUPS = 10 };
+enum { MAX_BYTES = 1 << 24, MAX_RULES = 10000, MAX_PATTERN = 1000, GROUPS = 10, MAX_NAMES = 4 };
 
 typedef struct rule {
   regex_t weight;
-  char *tensor;
-  mix_mapped_weight how; /* without its name */
+  char *tensors[MAX_NAMES]; /* NULL: no further one */
+  mix_mapped_weight how;    /* without its name */
 } rule;
 
 struct mix_weight_map {
@@ -28,17 +28,23 @@ struct mix_weight_map {
   rule *rules;
   regex_t *left_out;
   int count, capacity, left_count, left_capacity;
+  char *prefixes[MAX_NAMES]; /* NULL: no further one */
 };
+
+static void free_names(char *names[MAX_NAMES]) {
+  for (int i = 0; i < MAX_NAMES; i++) mix_free(names[i]);
+}
 
 static void finalize(void *object) {
   mix_weight_map *map = object;
   for (int i = 0; i < map->count; i++) {
     regfree(&map->rules[i].weight);
-    mix_free(map->rules[i].tensor);
+    free_names(map->rules[i].tensors);
   }
   for (int i = 0; i < map->left_count; i++) regfree(&map->left_out[i]);
   mix_free(map->rules);
   mix_free(map->left_out);
+  free_names(map->prefixes);
 }
 
 static const mix_class weight_map_class = {.name = "weight map", .finalize = finalize};
@@ -63,14 +69,27 @@ static bool compile(regex_t *expression, const json_t *pattern, const place *at,
                                  text, error);
 }
 
+/* A name, or a list of up to MAX_NAMES. */
+static bool read_names(char *names[MAX_NAMES], const json_t *json, const place *at, const char *member) {
+  const size_t count = json_is_array(json) ? json_array_size(json) : 1;
+  for (size_t i = 0; i < count && count <= MAX_NAMES; i++) {
+    const char *name = json_string_value(json_is_array(json) ? json_array_get(json, i) : json);
+    if (!name) break;
+    if (!(names[i] = mix_strdup(name))) return false;
+  }
+  return (count && count <= MAX_NAMES && names[count - 1]) ||
+         mix_fail_value("%s: %s is %s; expected a name, or a list of up to %d", at->text, member,
+                        json_is_array(json) ? "another list" : mix_json_kind(json), MAX_NAMES);
+}
+
 /* "\\1" may name the groups that the expression has. */
-static bool check_template(const rule *r, const place *at) {
-  for (const char *c = r->tensor; *c; c++)
+static bool check_template(const rule *r, const char *tensor, const place *at) {
+  for (const char *c = tensor; *c; c++)
     if (*c == '\\' && !(isdigit((unsigned char)*++c) && (size_t)(*c - '0') <= r->weight.re_nsub))
       return mix_fail_value(
           "%s: tensor '%.200s': a \\ stands before the number of a group in parentheses, of "
           "which weight has %zu",
-          at->text, r->tensor, r->weight.re_nsub);
+          at->text, tensor, r->weight.re_nsub);
   return true;
 }
 
@@ -114,7 +133,7 @@ static bool check_members(const json_t *object, const char *const *known, const 
 
 static bool read_rule(mix_weight_map *map, const json_t *json, const place *at) {
   static const char *const known[] = {"weight", "tensor", "part", "transpose", "reshape", NULL};
-  const json_t *tensor = json_object_get(json, "tensor"), *reshape = json_object_get(json, "reshape");
+  const json_t *reshape = json_object_get(json, "reshape");
   if (!json_is_object(json))
     return mix_fail_value("%s is %s; expected an object", at->text, mix_json_kind(json));
   if (!check_members(json, known, at) ||
@@ -124,13 +143,13 @@ static bool read_rule(mix_weight_map *map, const json_t *json, const place *at) 
   *r = (rule){.how = {0}};
   if (!compile(&r->weight, json_object_get(json, "weight"), at, "weight")) return false;
   map->count++;
-  if (!json_is_string(tensor))
-    return mix_fail_value("%s: tensor is %s; expected a name", at->text, mix_json_kind(tensor));
+  if (!read_names(r->tensors, json_object_get(json, "tensor"), at, "tensor")) return false;
   if (reshape && !json_is_boolean(reshape))
     return mix_fail_value("%s: reshape is %s; expected true or false", at->text, mix_json_kind(reshape));
   r->how.reshape = json_is_true(reshape);
-  r->tensor = mix_strdup(json_string_value(tensor));
-  return r->tensor && check_template(r, at) && read_part(r, json_object_get(json, "part"), at) &&
+  for (int i = 0; i < MAX_NAMES && r->tensors[i]; i++)
+    if (!check_template(r, r->tensors[i], at)) return false;
+  return read_part(r, json_object_get(json, "part"), at) &&
          read_transposition(r, json_object_get(json, "transpose"), at);
 }
 
@@ -145,13 +164,15 @@ static bool read_left_out(mix_weight_map *map, const json_t *list, const place *
 }
 
 static bool read_map(mix_weight_map *map, const json_t *json, const char *path, const char *call) {
-  static const char *const known[] = {"rules", "leave", NULL};
-  const json_t *rules = json_object_get(json, "rules"), *leave = json_object_get(json, "leave");
+  static const char *const known[] = {"rules", "leave", "prefixes", NULL};
+  const json_t *rules = json_object_get(json, "rules"), *leave = json_object_get(json, "leave"),
+               *prefixes = json_object_get(json, "prefixes");
   place at;
   snprintf(at.text, sizeof at.text, "%s: %.200s", call, path);
   if (!json_is_array(rules) || json_array_size(rules) > MAX_RULES || (leave && !json_is_array(leave)))
     return mix_fail_value("%s: no weight map; expected {\"rules\": [...], \"leave\": [...]}", at.text);
-  bool good = check_members(json, known, &at) && read_left_out(map, leave, &at);
+  bool good = check_members(json, known, &at) && read_left_out(map, leave, &at) &&
+              (!prefixes || read_names(map->prefixes, prefixes, &at, "prefixes"));
   for (size_t i = 0; good && i < json_array_size(rules); i++) {
     snprintf(at.text, sizeof at.text, "%s: %.200s: rule %zu", call, path, i);
     good = read_rule(map, json_array_get(rules, i), &at);
@@ -159,12 +180,20 @@ static bool read_map(mix_weight_map *map, const json_t *json, const char *path, 
   return good;
 }
 
-mix_weight_map *mix_weight_map_read(const char *path, const char *call) {
+/* Of a file; NULL with the error recorded. */
+static char *text_of(const char *path) {
   size_t size;
-  char *bytes = mix_failed() ? NULL : mix_file_read(path, MAX_BYTES, &size);
+  char *bytes = mix_file_read(path, MAX_BYTES, &size);
   char *text = bytes ? mix_realloc(bytes, size + 1) : NULL;
-  if (!text) return mix_free(bytes), NULL;
-  text[size] = 0;
+  if (text) text[size] = 0;
+  if (!text) mix_free(bytes);
+  return text;
+}
+
+mix_weight_map *mix_weight_map_read(const char *path, const char *call) {
+  const char *known = mix_known_weight_map(path);
+  char *text = mix_failed() ? NULL : known ? mix_strdup(known) : text_of(path);
+  if (!text) return NULL;
   char name[256];
   snprintf(name, sizeof name, "%s: %.200s", call, path);
   json_t *json = mix_json_has_few_values(text, name) ? mix_json_parse(text, name) : NULL;
@@ -202,22 +231,51 @@ static const char *fill(const char *template, const char *weight, const regmatch
   return text;
 }
 
-bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_mapped_weight *found) {
+/* Of names with and without prefixes that which is there. False: none, or an error. */
+static bool find_name(const mix_weight_map *map, const char *tensor, mix_has_tensor *has, const void *context,
+                      mix_mapped_weight *found) {
+  if (!found->tensor) found->tensor = tensor;
+  if (tensor && has(context, tensor)) {
+    found->tensor = tensor;
+    return true;
+  }
+  for (int i = 0; tensor && i < MAX_NAMES && map->prefixes[i]; i++) {
+    const size_t size = strlen(map->prefixes[i]) + strlen(tensor) + 1;
+    char *name = mix_scoped_memory(size);
+    if (!name) return false;
+    snprintf(name, size, "%s%s", map->prefixes[i], tensor);
+    if (!has(context, name)) continue;
+    found->tensor = name;
+    return true;
+  }
+  return false;
+}
+
+bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_has_tensor *has,
+                         const void *context, mix_mapped_weight *found) {
   regmatch_t groups[GROUPS];
   *found = (mix_mapped_weight){.tensor = weight};
-  for (int i = 0; map && i < map->count; i++)
-    if (fits(&map->rules[i].weight, weight, groups)) {
-      *found = map->rules[i].how;
-      found->tensor = fill(map->rules[i].tensor, weight, groups);
-      return found->tensor;
-    }
+  for (int i = 0; map && i < map->count; i++) {
+    const rule *r = &map->rules[i];
+    if (!fits(&r->weight, weight, groups)) continue;
+    *found = r->how;
+    for (int k = 0; k < MAX_NAMES && r->tensors[k] && !mix_failed(); k++)
+      if (find_name(map, fill(r->tensors[k], weight, groups), has, context, found)) break;
+    return !mix_failed();
+  }
   return true;
 }
 
 bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor) {
   regmatch_t groups[GROUPS];
-  for (int i = 0; map && i < map->left_count; i++)
+  for (int i = 0; map && i < map->left_count; i++) {
     if (fits(&map->left_out[i], tensor, groups)) return true;
+    for (int k = 0; k < MAX_NAMES && map->prefixes[k]; k++) {
+      const size_t length = strlen(map->prefixes[k]);
+      if (!strncmp(tensor, map->prefixes[k], length) && fits(&map->left_out[i], tensor + length, groups))
+        return true;
+    }
+  }
   return false;
 }
 

@@ -17,12 +17,16 @@ typedef struct mix_mapped_weight {
   bool reshape; /* then to the weight's shape, row by row */
 } mix_mapped_weight;
 
-/* Reads the map of a file, as docs/manual/safetensors.md describes it. Scoped. ValueError, which names the
- * rule, for what is no map. `call` begins messages. */
+/* Reads the map of a file, as docs/manual/safetensors.md describes it, or the library's own of that name.
+ * Scoped. ValueError, which names the rule, for what is no map. `call` begins messages. */
 mix_weight_map *mix_weight_map_read(const char *path, const char *call);
-/* What the first rule that fits the weight's name says; its own name where none fits, or `map` is NULL. False
- * with the error recorded. */
-bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_mapped_weight *found);
+/* known_weight_maps.c: the text of the library's map of that name, as a file would have it; NULL: none. */
+const char *mix_known_weight_map(const char *name);
+typedef bool mix_has_tensor(const void *context, const char *tensor);
+/* What the first rule that fits the weight's name says; its own name where none fits, or `map` is NULL. Of
+ * several names of a tensor that which `has` says is there, or the first. False with the error recorded. */
+bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_has_tensor *has,
+                         const void *context, mix_mapped_weight *found);
 /* May the tensor be left out? */
 bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor);
 /* The tensor as the weight gets it. NULL with the error recorded. */
