@@ -58,7 +58,7 @@ static const mix_field_row fields[] = {
     MIX_HUB_SIZE(vit, mlp_dim),
     MIX_HUB_RATE(vit, dropout_rate),
     MIX_HUB_RATE(vit, attention_dropout),
-    {MIX_FIELD(vit, layer_norm_epsilon), &mix_field_number, .number = 1e-6, .range = MIX_NOT_NEGATIVE},
+    {MIX_FIELD(vit, layer_norm_epsilon), &mix_field_number, .range = MIX_NOT_NEGATIVE, .required = true},
     NEGATED("use_mha_bias", no_mha_bias),
     NEGATED("use_mlp_bias", no_mlp_bias),
     NEGATED("use_class_token", no_class_token),

@@ -48,7 +48,7 @@ static mix_shape relative_embedding_output_shape(mix_layer *layer, int count, co
 static const mix_field_row relative_fields[] = {
     {FIELD(hidden_dim), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(bucket_size), &mix_field_integer, .range = MIX_POSITIVE},
-    {FIELD(layer_norm_epsilon), &mix_field_number, .number = 1e-5},
+    {FIELD(layer_norm_epsilon), &mix_field_number},
     {FIELD(stddev), &mix_field_number},
     {0}};
 #undef FIELD
@@ -153,7 +153,7 @@ static const mix_field_row fields[] = {
     {FIELD(max_position_embeddings), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(bucket_size), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(dropout), &mix_field_number, .range = MIX_UNIT_INTERVAL},
-    {FIELD(layer_norm_epsilon), &mix_field_number, .number = 1e-5},
+    {FIELD(layer_norm_epsilon), &mix_field_number},
     {FIELD(stddev), &mix_field_number},
     {0}};
 MIX_LAYER_KIND_ONLY(hub_disentangled, mix_hub_disentangled_options, .fields = fields, .keras3_only = true,

@@ -13,6 +13,9 @@
                                                     .semantics = (owner)->semantics,                         \
                                                     __VA_ARGS__})
 
+/* Of a norm's options, where 0 means the default. */
+#define MIX_HUB_EPSILON(epsilon) ((epsilon) == 0 ? MIX_ZERO : (epsilon))
+
 /* ---- inner layers, in `build` ---- */
 
 /* Builds an inner layer for inputs of that shape. `attribute` is static. Borrowed from the layer. */

@@ -29,8 +29,10 @@ mix_layer *mix_hub_dense(mix_layer *layer, const char *attribute, int64_t units,
 }
 
 mix_layer *mix_hub_norm(mix_layer *layer, const char *attribute, double epsilon, mix_shape shape) {
-  return mix_hub_add(layer, mix_hub_layer(layer_normalization, layer, name_of(attribute), .epsilon = epsilon),
-                     attribute, shape);
+  return mix_hub_add(
+      layer,
+      mix_hub_layer(layer_normalization, layer, name_of(attribute), .epsilon = MIX_HUB_EPSILON(epsilon)),
+      attribute, shape);
 }
 
 mix_layer *mix_hub_dropout(mix_layer *layer, const char *attribute, double rate, mix_shape shape) {

@@ -29,8 +29,8 @@ static mix_list *norm_call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(x ? mix_multiply(mix_variable_value(n->weight), x) : NULL);
 }
 
-static const mix_field_row norm_fields[] = {
-    {MIX_FIELD(mix_hub_t5_norm_options, epsilon), &mix_field_number, .number = 1e-6}, {0}};
+static const mix_field_row norm_fields[] = {{MIX_FIELD(mix_hub_t5_norm_options, epsilon), &mix_field_number},
+                                            {0}};
 MIX_LAYER_KIND_ONLY(hub_t5_norm, mix_hub_t5_norm_options, .fields = norm_fields, .keras3_only = true,
                     MIX_LAYER_CLASS(.name = "T5LayerNorm", .instance_size = sizeof(t5_norm),
                                     .build = norm_build, .call = norm_call,
@@ -153,7 +153,7 @@ static const mix_field_row fields[] = {
     {FIELD(intermediate_dim), &mix_field_integer, .range = MIX_NOT_NEGATIVE},
     {FIELD(key_value_dim), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(dropout), &mix_field_number, .range = MIX_UNIT_INTERVAL},
-    {FIELD(layer_norm_epsilon), &mix_field_number, .number = 1e-6},
+    {FIELD(layer_norm_epsilon), &mix_field_number},
     {FIELD(activation), &mix_field_hub_activation},
     {FIELD(is_decoder), &mix_field_boolean},
     {FIELD(is_gated), &mix_field_boolean},

@@ -97,7 +97,7 @@ static const mix_field_row fields[] = {{FIELD(num_heads), &mix_field_integer, .r
                                        {FIELD(intermediate_dim), &mix_field_integer, .range = MIX_POSITIVE},
                                        {FIELD(dropout), &mix_field_number, .range = MIX_UNIT_INTERVAL},
                                        {FIELD(activation), &mix_field_hub_activation, .text = "relu"},
-                                       {FIELD(layer_norm_epsilon), &mix_field_number, .number = 1e-5},
+                                       {FIELD(layer_norm_epsilon), &mix_field_number},
                                        {FIELD(stddev), &mix_field_number},
                                        {FIELD(normalize_first), &mix_field_boolean},
                                        {FIELD(is_decoder), &mix_field_boolean},

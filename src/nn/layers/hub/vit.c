@@ -117,7 +117,7 @@ static const mix_field_row fields[] = {
     {FIELD(mlp_dim), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(dropout_rate), &mix_field_number, .range = MIX_UNIT_INTERVAL},
     {FIELD(attention_dropout), &mix_field_number, .range = MIX_UNIT_INTERVAL},
-    {FIELD(layer_norm_epsilon), &mix_field_number, .number = 1e-6},
+    {FIELD(layer_norm_epsilon), &mix_field_number},
     NEGATED("use_mha_bias", no_mha_bias),
     NEGATED("use_mlp_bias", no_mlp_bias),
     {0}};
@@ -138,8 +138,10 @@ typedef struct block {
 
 static mix_layer *norm_of(mix_layer *layer, const char *name, const char *attribute, mix_shape x) {
   const mix_hub_vit_options *o = layer->data;
-  return mix_hub_add(layer, mix_hub_layer(layer_normalization, layer, name, .epsilon = o->layer_norm_epsilon),
-                     attribute, x);
+  return mix_hub_add(
+      layer,
+      mix_hub_layer(layer_normalization, layer, name, .epsilon = MIX_HUB_EPSILON(o->layer_norm_epsilon)),
+      attribute, x);
 }
 
 static mix_status block_build(mix_layer *layer, int count, const mix_shape *shapes) {
