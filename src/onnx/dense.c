@@ -13,7 +13,9 @@ static mix_tensor *following_bias(mix_onnx_import *in, int64_t units, mix_onnx_v
   if (strcmp(add->op, "Add") || add->input_count != 2 || add->output_count != 1 || *add->domain) return NULL;
   const int other = strcmp(add->inputs[0], in->node->outputs[0]) ? 0 : 1;
   mix_onnx_value *bias = mix_onnx_value_named(in, add->inputs[other]);
-  if (!bias || !bias->weight || bias->shared || bias->uses != 1 || !mix_onnx_is_constant(bias)) return NULL;
+  if (!bias || !bias->weight || bias->shared || (bias->uses != 1 && !bias->uniform) ||
+      !mix_onnx_is_constant(bias))
+    return NULL;
   mix_tensor *value = mix_onnx_constant(in, bias);
   const mix_shape shape = mix_tensor_shape(value);
   if (shape.rank < 1 || shape.dims[shape.rank - 1] != units || mix_shape_size(shape) != units) return NULL;

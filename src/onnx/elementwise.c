@@ -31,6 +31,17 @@ bool mix_onnx_cast(mix_onnx_import *in) {
                        mix_onnx_apply(in, "Cast", x, MIX_PACK("{s:s}", "dtype", mix_dtype_name(dtype))));
 }
 
+bool mix_onnx_cast_like(mix_onnx_import *in) {
+  mix_onnx_value *value = mix_onnx_input(in, 0), *like = mix_onnx_input(in, 1);
+  mix_tensor *x = value && mix_onnx_is_constant(value) ? mix_onnx_constant(in, value) : operand(in, 0);
+  mix_tensor *other = like ? mix_onnx_tensor_of(in, like) : NULL;
+  if (!x || !other) return x && mix_onnx_fail(in, MIX_FORMAT_ERROR, "it lacks an input");
+  const mix_dtype dtype = mix_tensor_dtype(other);
+  if (mix_tensor_dtype(x) == dtype) return mix_onnx_identity(in);
+  return mix_onnx_bind(in, 0,
+                       mix_onnx_apply(in, "Cast", x, MIX_PACK("{s:s}", "dtype", mix_dtype_name(dtype))));
+}
+
 /* Integers are divided towards zero, as C does. */
 bool mix_onnx_divide(mix_onnx_import *in) {
   mix_tensor *a = operand(in, 0), *b = operand(in, 1);

@@ -152,14 +152,14 @@ mix_tensor *mix_onnx_expanded(mix_onnx_import *in, mix_tensor *x, int count, con
 /* ---- the families of operators ---- */
 #define MIX_ONNX_CONVERTERS(X)                                                                               \
   X(cast)                                                                                                    \
-  X(clip)                                                                                                    \
-  X(divide) X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu)           \
-      X(softmax) X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum) X(constant_op) X(trilu)    \
-          X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather)   \
-              X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \
-                  X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
-                      X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \
-                          X(layer_normalization) X(instance_normalization) X(recurrent)
+  X(cast_like) X(clip) X(divide) X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu)              \
+      X(hard_sigmoid) X(gelu) X(softmax) X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum)    \
+          X(constant_op) X(trilu) X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat)       \
+              X(split) X(slice) X(gather) X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) \
+                  X(filled) X(range) X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot)  \
+                      X(matmul) X(gemm) X(conv) X(conv_transpose) X(pool) X(global_pool)                     \
+                          X(batch_normalization) X(layer_normalization) X(instance_normalization)            \
+                              X(recurrent)
 #define MIX_ONNX_DECLARE(name) bool mix_onnx_##name(mix_onnx_import *in);
 MIX_ONNX_CONVERTERS(MIX_ONNX_DECLARE)
 #undef MIX_ONNX_DECLARE

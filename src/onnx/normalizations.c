@@ -77,7 +77,14 @@ bool mix_onnx_layer_normalization(mix_onnx_import *in) {
   return call(in, "LayerNormalization", config, x, shifts ? 2 : 1, weights);
 }
 
-/* A group of its own for each channel, or num_groups of them (GroupNormalization from operator set 21). */
+static bool all_are(mix_tensor *x, double number) {
+  mix_tensor *apart = mix_abs(mix_subtract(x, mix_onnx_number_like(x, number)));
+  return mix_tensor_item(mix_reduce_max(apart, MIX_AXES(0), false)) == 0 && !mix_failed();
+}
+
+/* A group of its own for each channel, or num_groups of them (GroupNormalization from operator set 21). A
+ * scale of 1 and a bias of 0 stand where PyTorch has none, before those of GroupNorm in nodes of their own.
+ */
 bool mix_onnx_instance_normalization(mix_onnx_import *in) {
   mix_tensor *x = mix_onnx_operand(in, 0), *weights[2];
   if (!x) return false;
@@ -86,8 +93,11 @@ bool mix_onnx_instance_normalization(mix_onnx_import *in) {
     return mix_onnx_fail(in, MIX_UNSUPPORTED, "an input of shape %s", MIX_SHAPE_TEXT(shape));
   for (int i = 0; i < 2; i++)
     if (!(weights[i] = weight(in, i + 1, MIX_SHAPE(shape.dims[1])))) return false;
+  const bool plain = all_are(weights[0], 1) && all_are(weights[1], 0);
   json_t *config = common(in, x);
   mix_json_set(config, "axis", json_integer(1));
   mix_json_set(config, "groups", json_integer(mix_onnx_integer(in->node, "num_groups", shape.dims[1])));
-  return call(in, "GroupNormalization", config, x, 2, weights);
+  mix_json_set(config, "scale", json_boolean(!plain));
+  mix_json_set(config, "center", json_boolean(!plain));
+  return call(in, "GroupNormalization", config, x, plain ? 0 : 2, weights);
 }
