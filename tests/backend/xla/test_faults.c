@@ -1,6 +1,7 @@
 /* What goes wrong around a plug-in that works: allocations that fail, threads that share variables, and
  * fork. With fakes, also under the sanitizers; with the plug-in for CPUs where it is at hand. */
 #include "backend/xla/support.h"
+#include "support/sanitizer.h"
 #include "support/xla.h"
 
 #include <pthread.h>
@@ -202,12 +203,17 @@ static void fork_with(const char *device) {
 
 static void fork_with_a_fake(void) { fork_with(fake("pairs")); }
 static void fork_with_a_plug_in(void) { fork_with(xla_device()); }
+/* The child of a process with threads makes its own, for which the thread sanitizer ends it. */
+#define NEED_CHILDREN_WITH_THREADS()                                                                         \
+  if (UNDER_THREAD_SANITIZER) SKIP("the thread sanitizer ends a child that makes threads")
 static void a_child_of_a_fakes_process(void **state) {
   (void)state;
+  NEED_CHILDREN_WITH_THREADS();
   in_child(fork_with_a_fake);
 }
 static void a_child_of_the_plug_ins_process(void **state) {
   (void)state;
+  NEED_CHILDREN_WITH_THREADS();
   XLA_OR_SKIP();
   in_child(fork_with_a_plug_in);
 }
