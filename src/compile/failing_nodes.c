@@ -1,8 +1,9 @@
 /* Which nodes can fail on the values they meet, so that writes of variables wait for them. Not what fails
  * only if an earlier node has, after which nothing is written: a repeated node, and a check of indices that
- * are checked before, as the gradient of an embedding does. */
+ * are checked before, as the gradient of an embedding does. Nor what only hands on shares of variables. */
 #include "compile/plan_steps.h"
 
+#include "ops/collective.h"
 #include "ops/index_bound.h"
 
 static int64_t bound_of(const mix_ir *ir, const mix_ir_node *node) {
@@ -25,7 +26,7 @@ static bool is_checked_before(const mix_ir *ir, const int *base, const int *chec
 static bool body_may_fail(const mix_ir *body);
 
 static bool may_fail(const mix_ir_node *node) {
-  if (node->source || node->repeated) return false;
+  if (node->source || node->repeated || mix_op_hands_on(node->op)) return false;
   if (node->body) return body_may_fail(node->body);
   return (node->op->flags & MIX_OP_CHECKS_VALUES) || (node->program && mix_program_may_fail(node->program));
 }

@@ -38,8 +38,8 @@ static const pass_row passes[] = {
     {"fuse", mix_pass_fuse},
     {"fuse_epilogues", mix_pass_fuse_epilogues},
     {"excess_precision", mix_pass_excess_precision},
-    {"repeat_updates", mix_pass_repeat_updates},
     {"overlap_collectives", mix_pass_overlap_collectives},
+    {"repeat_updates", mix_pass_repeat_updates},
 };
 /* Optimizations of the planner, which can be disabled too (compile/compile.c). */
 static const char *const planning[] = {"speculative_update", "inplace", "memory_plan"};

@@ -157,6 +157,8 @@ const mix_op mix_op_collect_shares = {.name = "collect_shares",
                                       .infer = collect_infer,
                                       .fields = share_fields};
 
+bool mix_op_hands_on(const mix_op *op) { return op == &mix_op_collect_shares; }
+
 mix_tensor *mix_reduce_scatter_start(mix_tensor *x, mix_division division, int rank, int ranks) {
   const mix_share_attributes attributes = {division.owner, rank, ranks, mix_tensor_shape(x)};
   return mix_apply(&mix_op_reduce_scatter_start, &attributes, 1, &x);

@@ -36,6 +36,9 @@ mix_tensor *mix_broadcast_from(mix_tensor *x, int root);
 mix_tensor *mix_all_gather_of(mix_tensor *x, int ranks);
 mix_tensor *mix_reduce_scatter_start(mix_tensor *x, mix_division division, int rank, int ranks);
 mix_tensor *mix_reduce_scatter_done(mix_tensor *pending);
+/* Does a collective op only hand on what the ranks have computed? It fails if one is gone, whose shares of
+ * variables are gone then too, so that variables may be written before it. */
+bool mix_op_hands_on(const mix_op *op);
 mix_tensor *mix_collect_shares(mix_tensor *own, mix_shape shape, mix_division division, int rank, int ranks);
 /* The shape of a rank's share; of rank 0 if it has none. */
 mix_shape mix_share_shape(mix_shape shape, const mix_division *division, int rank, int ranks);

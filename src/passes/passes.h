@@ -46,10 +46,10 @@ bool mix_pass_fuse(mix_ir *ir);
 bool mix_pass_fuse_epilogues(mix_ir *ir);
 /* Under jit_compile: keeps 16-bit values inside a program as float32. */
 bool mix_pass_excess_precision(mix_ir *ir);
-/* Computes new values of variables again behind the exchanges that need them, to write them in place. */
-bool mix_pass_repeat_updates(mix_ir *ir);
 /* Begins exchanges early and waits for them late. */
 bool mix_pass_overlap_collectives(mix_ir *ir);
+/* Computes new values of variables again behind the exchanges that need them, to write them in place. */
+bool mix_pass_repeat_updates(mix_ir *ir);
 
 /* Does the backend want the pass of this name, and is it not disabled by MIXTAPE_DISABLE_PASSES? */
 bool mix_pass_wanted(const mix_ir *ir, const char *name);

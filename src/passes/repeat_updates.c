@@ -1,12 +1,12 @@
 /* repeat_updates: new values of variables that are computed before an exchange are computed again after it.
- * A variable is written after all that may fail, so a rank that sends its share of the new weights would keep
- * the new values of its slots until then. Computed again from the gradient, they are written in place: what
- * is kept is the gradient, and the instructions are the same. */
+ * Programs whose results all are such values write them in place; one that also gives what the ranks exchange
+ * would keep them until the step's end. Computed again from the gradient, by the same instructions, they are
+ * written as soon as nothing reads the old ones, and so is what the exchange brings. */
 #include "passes/passes.h"
+#include "passes/repeat_nodes.h"
 
+#include "ops/collective.h"
 #include "tensor/shape.h"
-
-#include <string.h>
 
 typedef struct updates {
   mix_ir *ir;
@@ -177,6 +177,73 @@ static bool divide(updates *u, int n, const bool *moved, int guard) {
   return true;
 }
 
+/* ---- what an exchange brings ---- */
+
+/* A program that copies the value, to write it in place; its result. -1 with the error recorded. */
+static int add_copy(mix_ir *ir, int value, int guard, const char *scope) {
+  const mix_type type = ir->values[value].type;
+  mix_program *program = mix_ir_alloc(ir, sizeof *program);
+  if (!program) return -1;
+  *program = (mix_program){.rank = 1,
+                           .load_count = 1,
+                           .instruction_count = 1,
+                           .store_count = 1,
+                           .loads = mix_ir_array(ir, 1, sizeof *program->loads),
+                           .instructions = mix_ir_array(ir, 1, sizeof *program->instructions),
+                           .stores = mix_ir_array(ir, 1, sizeof *program->stores),
+                           .sums = mix_ir_array(ir, 1, sizeof *program->sums)};
+  if (!program->loads || !program->instructions || !program->stores || !program->sums) return -1;
+  program->dims[0] = mix_shape_size(type.shape);
+  program->loads[0] = (mix_program_load){.dtype = type.dtype, .strides = {program->dims[0] == 1 ? 0 : 1}};
+  program->instructions[0] = (mix_instruction){.opcode = MIX_OPCODE_IDENTITY, .dtype = type.dtype};
+  program->stores[0] = (mix_program_store){.reg = 1};
+  const int made = mix_ir_add(ir, &mix_op_fused, NULL, 1, &value, 1, &type);
+  if (made < 0) return -1;
+  ir->nodes[made].program = program;
+  ir->nodes[made].scope = scope;
+  ir->nodes[made].guard = guard;
+  return ir->nodes[made].first_output;
+}
+
+static bool copy_exchanged(mix_ir *ir) {
+  for (int i = 0; i < ir->variable_count; i++) {
+    const mix_ir_variable variable = ir->variables[i];
+    const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable.exit)];
+    if (variable.exit == variable.entry || !mix_op_hands_on(node->op)) continue;
+    if (!mix_shape_size(ir->values[variable.exit].shape)) continue;
+    const int copy = add_copy(ir, variable.exit, variable.guard, node->scope);
+    if (copy < 0) return false;
+    ir->variables[i].exit = copy;
+  }
+  return true;
+}
+
+/* The conditions of variables come before the exchanges that they need not: what these bring is written then
+ * as it comes. */
+static bool order_conditions(mix_ir *ir) {
+  const int count = ir->node_count;
+  bool *needed = mix_ir_flags(ir, count + 1);
+  int *order = mix_ir_ints(ir, count + 1), last = -1, position = 0;
+  if (!needed || !order) return false;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->variables[i].guard >= 0) needed[mix_ir_producer(ir, ir->variables[i].guard)] = true;
+  for (int n = count - 1; n >= 0; n--) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (!needed[n]) continue;
+    if (last < 0 && mix_op_is_collective(node->op)) last = n;
+    for (int i = 0; i < node->input_count; i++) needed[mix_ir_producer(ir, node->inputs[i])] = true;
+    if (node->guard >= 0) needed[mix_ir_producer(ir, node->guard)] = true;
+  }
+  if (last < 0) return true;
+  int first = last + 1; /* the first exchange that no condition needs */
+  while (first < count && !mix_op_is_collective(ir->nodes[first].op)) first++;
+  for (int n = 0; n < first; n++) order[position++] = n;
+  for (int late = 0; late < 2; late++)
+    for (int n = first; n < count; n++)
+      if (needed[n] == !late) order[position++] = n;
+  return mix_ir_set_order(ir, order);
+}
+
 bool mix_pass_repeat_updates(mix_ir *ir) {
   updates u = {.ir = ir};
   const int count = ir->node_count;
@@ -191,5 +258,5 @@ bool mix_pass_repeat_updates(mix_ir *ir) {
     if (node->output_count > MIX_PROGRAM_MAX || mix_program_may_fail(node->program)) continue;
     if (choose(&u, node, moved, &guard) && !divide(&u, n, moved, guard)) return false;
   }
-  return ir->node_count == count || mix_ir_sort(ir);
+  return copy_exchanged(ir) && (ir->node_count == count || (mix_ir_sort(ir) && order_conditions(ir)));
 }

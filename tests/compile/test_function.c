@@ -452,7 +452,7 @@ static void report_and_dump(void **state) {
   assert_null(mix_function_dump(step, "nothing"));
   expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'",
                "there are captured, amp, hoist_invariants, expand_einsum, ",
-               "excess_precision, repeat_updates, overlap_collectives, passes, plan");
+               "excess_precision, overlap_collectives, repeat_updates, passes, plan");
   assert_null(mix_function_dump(step, NULL));
   expect_error(MIX_VALUE_ERROR, "(NULL)", "captured");
   assert_null(mix_function_dump(step, "before plan"));

@@ -390,9 +390,9 @@ static int memory_of(const setting *s) {
   /* The plans say the same: what is divided, and the step's own counter. */
   const size_t saved = divided.state.all - divided.state.own + divided.masters.all - divided.masters.own;
   CHECK(whole.plan.variable_bytes - saved + sizeof(int64_t) == divided.plan.variable_bytes, s->name);
-  /* So does the process. The rank's share of the gradients, half of what Adam's slots take, is kept until the
-   * weights have come; muon's whole kernels need less. */
-  CHECK(divided.buffers + saved / 3 < whole.buffers && divided.peak < whole.peak, s->name);
+  /* So does the process, but for one gradient beside its share, of five that take most: a tenth of what
+   * Adam's slots give back. */
+  CHECK(divided.buffers + saved * 3 / 4 < whole.buffers && divided.peak < whole.peak, s->name);
   return 0;
 }
 
