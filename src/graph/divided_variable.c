@@ -98,8 +98,11 @@ void mix_variable_rejoin(mix_variable *variable) {
 /* ---- the whole ---- */
 
 bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory) {
-  if (!mix_variable_make_room(variable) || !mix_variable_before_write(variable) ||
-      !mix_memory_copy(variable->memory, memory))
+  const bool fits =
+      mix_memory_device_of(memory) == &mix_host_memory && mix_memory_bytes(memory) == bytes_of(variable);
+  if (fits ? !set_storage(variable, mix_retain(memory))
+           : !mix_variable_make_room(variable) || !mix_variable_before_write(variable) ||
+                 !mix_memory_copy(variable->memory, memory))
     return false;
   variable->version++;
   variable->share->written_at = variable->share->clock->version;

@@ -44,7 +44,8 @@ void mix_variables_note_write(int count, mix_variable *const *written);
 bool mix_variable_make_room(mix_variable *variable);
 /* The whole was assigned: the part becomes this rank's rows of it. False with the error recorded. */
 bool mix_variable_update_part(mix_variable *variable);
-/* Replaces the whole by `memory`, what was gathered from the parts. False with the error recorded. */
+/* Replaces the whole by `memory`, what was gathered from the parts, which nothing else will read: it becomes
+ * the storage, so that a large weight is not there twice. False with the error recorded. */
 bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory);
 /* The whole loses its storage. False with the error recorded. */
 bool mix_variable_drop_whole(mix_variable *variable);

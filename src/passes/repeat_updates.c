@@ -218,29 +218,43 @@ static bool copy_exchanged(mix_ir *ir) {
   return true;
 }
 
-/* The conditions of variables come before the exchanges that they need not: what these bring is written then
- * as it comes. */
-static bool order_conditions(mix_ir *ir) {
+static bool hands_on(const mix_ir *ir, int n) { return mix_op_hands_on(ir->nodes[n].op); }
+
+/* Marks what comes of shares that are handed on, and what conditions and other exchanges need that do not. */
+static bool find_early(const mix_ir *ir, bool *handed, bool *early) {
   const int count = ir->node_count;
-  bool *needed = mix_ir_flags(ir, count + 1);
-  int *order = mix_ir_ints(ir, count + 1), last = -1, position = 0;
-  if (!needed || !order) return false;
+  bool any = false;
+  for (int n = 0; n < count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    any = any || hands_on(ir, n);
+    handed[n] = hands_on(ir, n) || (node->guard >= 0 && handed[mix_ir_producer(ir, node->guard)]);
+    for (int i = 0; i < node->input_count; i++) handed[n] |= handed[mix_ir_producer(ir, node->inputs[i])];
+  }
   for (int i = 0; i < ir->variable_count; i++)
-    if (ir->variables[i].guard >= 0) needed[mix_ir_producer(ir, ir->variables[i].guard)] = true;
+    if (ir->variables[i].guard >= 0) early[mix_ir_producer(ir, ir->variables[i].guard)] = true;
   for (int n = count - 1; n >= 0; n--) {
     const mix_ir_node *node = &ir->nodes[n];
-    if (!needed[n]) continue;
-    if (last < 0 && mix_op_is_collective(node->op)) last = n;
-    for (int i = 0; i < node->input_count; i++) needed[mix_ir_producer(ir, node->inputs[i])] = true;
-    if (node->guard >= 0) needed[mix_ir_producer(ir, node->guard)] = true;
+    early[n] = !handed[n] && (early[n] || mix_op_is_collective(node->op));
+    if (!early[n]) continue;
+    for (int i = 0; i < node->input_count; i++) early[mix_ir_producer(ir, node->inputs[i])] = true;
+    if (node->guard >= 0) early[mix_ir_producer(ir, node->guard)] = true;
   }
-  if (last < 0) return true;
-  int first = last + 1; /* the first exchange that no condition needs */
-  while (first < count && !mix_op_is_collective(ir->nodes[first].op)) first++;
+  return any;
+}
+
+/* Shares are handed on last, so that what comes of them is written at once. All ranks have the same
+ * exchanges, and so the same order. */
+static bool hand_on_last(mix_ir *ir) {
+  const int count = ir->node_count;
+  bool *handed = mix_ir_flags(ir, count + 1), *early = mix_ir_flags(ir, count + 1);
+  int *order = mix_ir_ints(ir, count + 1), first = 0, position = 0;
+  if (!handed || !early || !order) return false;
+  if (!find_early(ir, handed, early)) return true;
+  while (!hands_on(ir, first)) first++;
   for (int n = 0; n < first; n++) order[position++] = n;
   for (int late = 0; late < 2; late++)
     for (int n = first; n < count; n++)
-      if (needed[n] == !late) order[position++] = n;
+      if (early[n] == !late) order[position++] = n;
   return mix_ir_set_order(ir, order);
 }
 
@@ -258,5 +272,5 @@ bool mix_pass_repeat_updates(mix_ir *ir) {
     if (node->output_count > MIX_PROGRAM_MAX || mix_program_may_fail(node->program)) continue;
     if (choose(&u, node, moved, &guard) && !divide(&u, n, moved, guard)) return false;
   }
-  return copy_exchanged(ir) && (ir->node_count == count || (mix_ir_sort(ir) && order_conditions(ir)));
+  return copy_exchanged(ir) && (ir->node_count == count || (mix_ir_sort(ir) && hand_on_last(ir)));
 }
