@@ -472,6 +472,11 @@ template <class... Objects> mix_list *list(const Objects &...objects) {
   return check(mix_list_new(static_cast<int>(sizeof...(objects)), items));
 }
 
+// mix_dataset_from_tensors
+template <class... Tensors> mix_dataset *dataset_from_tensors(Tensors *...tensors) {
+  return check(mix_dataset_from_list(list(tensors...)));
+}
+
 template <class... Tensors> mix_list *handle<mix_function>::operator()(Tensors *...tensors) const {
   return (*this)(list(tensors...));
 }

@@ -31,8 +31,8 @@ mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
   if (shape.rank < 0 || shape.rank > MIX_MAX_RANK || mix_shape_checked_size(shape) < 0) {
     bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
     return mix_call_fail(MIX_VALUE_ERROR, "fill", NULL,
-                         "the shape %s has an unknown or negative dimension, or too many elements",
-                         printable ? MIX_SHAPE_TEXT(shape) : "");
+                         "the shape %s has an unknown or negative dimension, or too many elements%s",
+                         printable ? MIX_SHAPE_TEXT(shape) : "", printable ? mix_open_shape_hint(shape) : "");
   }
   return mix_apply(&mix_op_fill, &(mix_shape_attributes){.shape = shape, .dtype = dtype, .value = value}, 0,
                    NULL);

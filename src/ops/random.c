@@ -26,8 +26,8 @@ static mix_tensor *stateless(const mix_op *op, mix_tensor *state, mix_shape shap
   bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
   if (!printable || mix_shape_checked_size(shape) < 0) {
     return mix_call_fail(MIX_VALUE_ERROR, op->name, NULL,
-                         "the shape %s has an unknown or negative dimension, or too many elements",
-                         printable ? MIX_SHAPE_TEXT(shape) : "");
+                         "the shape %s has an unknown or negative dimension, or too many elements%s",
+                         printable ? MIX_SHAPE_TEXT(shape) : "", printable ? mix_open_shape_hint(shape) : "");
   }
   return mix_apply(op, &(mix_shape_attributes){.shape = shape, .dtype = dtype}, 1, &state);
 }

@@ -154,3 +154,11 @@ bool mix_rows_before_classes(const mix_row_query *query) { return query->inputs[
 
 const mix_attribute_row mix_axis_fields[] = {{"axis", MIX_ATTRIBUTE_INT, offsetof(mix_axis_attributes, axis)},
                                              {NULL}};
+
+const char *mix_open_shape_hint(mix_shape shape) {
+  for (int i = 0; i < shape.rank; i++)
+    if (shape.dims[i] == MIX_UNKNOWN)
+      return "; the call of a layer has an open batch where args->symbolic: give a tensor of that shape then, "
+             "such as one of the inputs";
+  return "";
+}

@@ -59,3 +59,6 @@ bool mix_rows_kept(const mix_row_query *query);
 bool mix_rows_before_classes(const mix_row_query *query);
 /* The fields of mix_axis_attributes. */
 extern const mix_attribute_row mix_axis_fields[];
+
+/* What helps where a value of a shape with unknown dimensions is asked for; "" for another shape. */
+const char *mix_open_shape_hint(mix_shape shape);

@@ -8,6 +8,7 @@
 #include "ops/with_number.h"
 #include "optim/shard.h"
 #include "tensor/shape.h"
+#include <stdatomic.h>
 #include <stdio.h>
 
 typedef struct step {
@@ -25,6 +26,17 @@ mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
   return mix_kept(mix_with_values(gradient, mix_kept(mix_gradient_identity(mix_rows_values(gradient)))));
 }
 
+/* Once, for steps come in thousands. Keras trains nothing, too, and says nothing. */
+static void warn_of_no_variables(const char *call) {
+  static atomic_bool warned;
+  if (!atomic_exchange(&warned, true))
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "%s: no variables are given, so nothing trains; a Sequential or subclassed model has none "
+        "before mix_model_build, or its first call",
+        call);
+}
+
 bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients,
                                mix_list *variables) {
   if (mix_failed()) return false;
@@ -34,6 +46,7 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
   int count = mix_list_count(gradients), expected = mix_list_count(variables);
   if (count != expected) return mix_fail_value("%s: %d gradients for %d variables", call, count, expected);
   bool any = count == 0;
+  if (!count) warn_of_no_variables(call);
   for (int i = 0; i < count; i++) {
     void *gradient = mix_list_get(gradients, i);
     any = any || gradient;
