@@ -15,6 +15,8 @@ typedef struct examples {
 } examples;
 
 static int rank, ranks, parts; /* parts: the ranks whose rows there are, in one process as well */
+/* One process evaluates the rows in other batches, and a scalar has a mean over batches. */
+static bool evaluates;
 
 static int fail(const char *what) {
   fprintf(stderr, "rank %d of %d: %s: %s\n", rank, ranks, what, mix_error_message());
@@ -68,7 +70,7 @@ static mix_list *noted_call(mix_layer *layer, const mix_call_args *args) {
   mix_layer_add_metric(layer, x, "size");
   mix_layer_add_metric(layer, square, "size");
   mix_layer_add_metric(layer, mix_divide(mean, mean), "one");
-  mix_layer_add_metric(layer, mean, "level");
+  if (!evaluates) mix_layer_add_metric(layer, mean, "level");
   return mix_list_of(x);
 }
 static const mix_layer_class noted_class = {.size = sizeof noted_class, .name = "Noted", .call = noted_call};
@@ -317,6 +319,7 @@ int rows_task(int argc, char **argv) {
   if (!strcmp(task, "shared")) return on_batch(folder, true);
   if (!strcmp(task, "fit")) return fit(folder, false);
   if (!strcmp(task, "fit_dataset")) return fit(folder, true);
+  evaluates = !strncmp(task, "evaluate", strlen("evaluate"));
   if (!strcmp(task, "evaluate")) return evaluate(folder, false);
   if (!strcmp(task, "evaluate_dataset")) return evaluate(folder, true);
   return fail("unknown task");
