@@ -71,7 +71,7 @@ mix_dtype mix_onnx_written(const mix_onnx_emitter *e, mix_dtype dtype);
 /* Records why a node has no form, and marks the emitter. Returns NULL. */
 void *mix_onnx_refuse(mix_onnx_emitter *e, const mix_ir_node *node, const char *format, ...) MIX_PRINTF(3, 4);
 
-/* ---- versions (opset.c) ---- */
+/* ---- versions (export_opset.c) ---- */
 
 typedef struct mix_onnx_need {
   int opset;

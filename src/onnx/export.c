@@ -8,7 +8,7 @@
 #include "compile/pass_pipeline.h"
 #include "model/model.h"
 #include "onnx/emit_graph.h"
-#include "onnx/model_file.h"
+#include "onnx/export_file.h"
 #include <stdio.h>
 #include <string.h>
 

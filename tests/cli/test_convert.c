@@ -148,9 +148,9 @@ static void what_is_refused_before_any_work(void **state) {
   (void)state;
   write_trained(in_folder("model.keras"), "keras3");
   const char *model = in_folder("model.keras"), *npz = in_folder("w.npz");
-  assert_code(run_program("convert", model, in_folder("model.onnx")), 2);
-  assert_has(program_err, "ends in .keras, .weights.h5, .weights.json, .h5, .npz or .safetensors");
-  assert_code(run_program("convert", in_folder("no.keras"), in_folder("model.onnx")), 2);
+  assert_code(run_program("convert", model, in_folder("model.tflite")), 2);
+  assert_has(program_err, "ends in .keras, .weights.h5, .weights.json, .h5, .npz, .safetensors or .onnx");
+  assert_code(run_program("convert", in_folder("no.keras"), in_folder("model.tflite")), 2);
   assert_code(run_program("convert", npz, in_folder("other.keras")), 2);
   assert_has(program_err, "--model FILE");
   assert_code(run_program("convert", model), 2);

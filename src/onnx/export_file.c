@@ -1,5 +1,5 @@
 /* The file: a head, the graph, then for each tensor its head and its elements, converted piece by piece. */
-#include "onnx/model_file.h"
+#include "onnx/export_file.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
