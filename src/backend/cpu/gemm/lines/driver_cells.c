@@ -41,6 +41,17 @@ static void pack_line(const run_state *s, const char *image, char *to) {
                                              engine->pairs ? 2 : 1, to, 0);
 }
 
+/* Does a tile of this thread read line `line` of those that `cells` lines of cells see? */
+static bool reads_line(const run_state *s, int64_t line, int64_t cells) {
+  const mix_gemm_patches *p = s->patches;
+  const int64_t tiles = s->own->parts / p->window[1] * s->own->tiles * s->own->panels;
+  for (int64_t i = s->begin / tiles; i * tiles < s->end; i++) {
+    const int64_t above = line - mix_lines_extent_of(p, 1).zero - i * p->window_step[1];
+    if (above >= 0 && above % p->step[1] == 0 && above / p->step[1] < cells) return true;
+  }
+  return false;
+}
+
 /* The lines of an example that cells of its lines [first, end) see. Returns where the next ones go. */
 static char *pack_lines(const run_state *s, int64_t example, int64_t first, int64_t end, char *to) {
   const mix_gemm_patches *p = s->patches;
@@ -50,7 +61,8 @@ static char *pack_lines(const run_state *s, int64_t example, int64_t first, int6
   const int64_t bytes = p->image[2] * p->pixel * a->size;
   const char *image = a->base + example * p->image[1] * bytes;
   for (int64_t i = 0; i < lines; i++, to += s->own->line * (int64_t)s->plan->engine->element_size)
-    pack_line(s, row + i >= 0 && row + i < p->image[1] ? image + (row + i) * bytes : NULL, to);
+    if (reads_line(s, i, end - first))
+      pack_line(s, row + i >= 0 && row + i < p->image[1] ? image + (row + i) * bytes : NULL, to);
   return to;
 }
 

@@ -3,6 +3,9 @@
 #include "backend/cpu/gemm/lines/lines.h"
 #include <string.h>
 
+/* Threads share lines where each has so many; else cells. */
+enum { LINES_OF_THREAD = 8 };
+
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_lines_plan *own;
@@ -13,9 +16,9 @@ typedef struct run_state {
   const char *b; /* all panels */
 } run_state;
 
-/* Lines of cells [first, first + count) of an example. */
+/* Lines of cells [first, first + count) of an example, of which cells [begin, end) of the result. */
 typedef struct block {
-  int64_t example, first, count;
+  int64_t example, first, count, begin, end;
 } block;
 
 /* ---- packing ---- */
@@ -104,17 +107,18 @@ static void multiply_cells(const run_state *s, const char *a, int rows, int64_t 
   }
 }
 
-/* A line of cells times columns [column, end). */
-static void multiply_line(const run_state *s, const char *line, int64_t row, int64_t column, int64_t end) {
+/* Cells [first, last) of a line times columns [column, end). row: of the result, the line's first. */
+static void multiply_line(const run_state *s, const char *line, int64_t row, int64_t first, int64_t last,
+                          int64_t column, int64_t end) {
   const mix_gemm_plan *plan = s->plan;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_patches *p = s->patches;
   const mix_lines_plan *own = s->own;
-  const int64_t cells = p->cells[2], panels = divide_up(cells, engine->mr), unit = engine->pairs ? 2 : 1,
+  const int64_t cells = last - first, panels = divide_up(cells, engine->mr), unit = engine->pairs ? 2 : 1,
                 size = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size;
-  int64_t stored = 0; /* cells whose sums are stored */
+  int64_t stored = first; /* cells whose sums are stored */
   for (int64_t i = 0; i < panels; i++) {
-    const int64_t cell = cells * i / panels, next = cells * (i + 1) / panels;
+    const int64_t cell = first + cells * i / panels, next = first + cells * (i + 1) / panels;
     const char *a =
         line +
         (own->whole_lines ? cell * p->step[2] * p->channels / unit : cell * p->step[2] * own->pitch) * size;
@@ -125,9 +129,9 @@ static void multiply_line(const run_state *s, const char *line, int64_t row, int
     }
     multiply_cells(s, a, (int)(next - cell), column, end, s->sums + (cell - stored) * own->c_stride * sum,
                    own->c_stride);
-    if (next - stored < own->sums_cells && next < cells) continue;
+    if (next - stored < own->sums_cells && next < last) continue;
     mix_gemm_store_result(plan, s->operands, s->sums, own->c_stride, row + stored, next - stored, column,
-                          end - column, next < cells);
+                          end - column, next < last);
     stored = next;
   }
 }
@@ -135,13 +139,15 @@ static void multiply_line(const run_state *s, const char *line, int64_t row, int
 static void multiply_block(const run_state *s, const block *x) {
   const mix_gemm_patches *p = s->patches;
   const mix_lines_plan *own = s->own;
-  const int64_t n = s->plan->problem.n;
+  const int64_t n = s->plan->problem.n, cells = p->cells[2],
+                pitch = p->step[1] * own->line * (int64_t)s->plan->engine->element_size;
   pack_lines(s, x);
   for (int64_t column = 0; column < n; column += own->nc)
-    for (int64_t i = 0; i < x->count; i++)
-      multiply_line(s, s->slab + i * p->step[1] * own->line * (int64_t)s->plan->engine->element_size,
-                    (x->example * p->cells[1] + x->first + i) * p->cells[2], column,
-                    smaller(column + own->nc, n));
+    for (int64_t i = 0; i < x->count; i++) {
+      const int64_t row = (x->example * p->cells[1] + x->first + i) * cells;
+      multiply_line(s, s->slab + i * pitch, row, x->begin > row ? x->begin - row : 0,
+                    smaller(x->end - row, cells), column, smaller(column + own->nc, n));
+    }
 }
 
 static void lines_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
@@ -156,11 +162,13 @@ static void lines_run(const mix_gemm_plan *plan, const mix_gemm_operands *operan
   pack_b(&s, team, shared);
   s.b = shared;
   if (plan->barriers) mix_team_barrier(team);
-  int64_t line, end;
-  mix_team_share(team, plan->problem.m / p->cells[2], 1, &line, &end);
-  while (line < end) {
-    block x = {.example = line / p->cells[1], .first = line % p->cells[1]};
-    x.count = smaller(smaller(own->cell_lines, p->cells[1] - x.first), end - line);
+  /* Whole lines, where there are many. */
+  const int64_t cells = p->cells[2], lines = plan->problem.m / cells;
+  int64_t begin, end;
+  mix_team_share(team, plan->problem.m, lines >= LINES_OF_THREAD * team->size ? cells : 1, &begin, &end);
+  for (int64_t line = begin / cells; line * cells < end;) {
+    block x = {.example = line / p->cells[1], .first = line % p->cells[1], .begin = begin, .end = end};
+    x.count = smaller(smaller(own->cell_lines, p->cells[1] - x.first), divide_up(end, cells) - line);
     multiply_block(&s, &x);
     line += x.count;
   }

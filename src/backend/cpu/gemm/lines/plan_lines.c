@@ -5,6 +5,10 @@
 
 enum {
   MAX_SEGMENTS = 256,
+  /* Of more columns than FEW_COLUMNS packing panels across lines pays where a line fills tiles of fewer rows.
+   */
+  FEWEST_ROWS = 4,
+  FEW_COLUMNS = 160,
   /* Rows this many bytes apart share a set of the first-level cache. */
   CACHE_ALIAS = 2048,
   OFF_ALIAS = 16, /* elements */
@@ -77,12 +81,14 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (p->cells[0] != 1 || p->window[0] != 1 || p->image[0] != 1 || p->origin[0] != 0)
     return "three spatial axes";
   if (!problem->k) return "no terms";
+  if (problem->n > FEW_COLUMNS && p->cells[2] < FEWEST_ROWS * divide_up(p->cells[2], engine->mr))
+    return "few cells in a tile";
   mix_lines_plan own;
   lay_lines(engine, problem, &own);
   const int64_t count = mix_lines_cut_patch(engine, problem, &own, NULL);
   if (!count) return "pairs of k in two cells";
   if (count > MAX_SEGMENTS) return "many segments";
-  if (panel_bytes(engine, problem->k) > mix_cpu_cache(2) / 2) return "deep";
+  if (panel_bytes(engine, problem->k) > mix_cpu_cache(2) * 3 / 4) return "deep";
   if (slab_bytes(engine, p, &own, 1) > mix_cpu_cache(2) / 2) return "long lines";
   return NULL;
 }
