@@ -66,7 +66,7 @@ static bool sums_taps(const mix_conv_geometry *g) {
 
 static int64_t sums_count(const mix_conv_geometry *g, mix_conv_kind kind) {
   if (kind == MIX_CONV_KERNEL_GRADIENT && sums_taps(g)) return 2 * BLOCK * mix_conv_cells(g->kernel);
-  return round_up(STRIP * g->groups * g->filters + BLOCK, 64);
+  return round_up(2 * STRIP * g->groups * g->filters + BLOCK, 64);
 }
 /* Channels of the kernel's gradient that a thread sums at once. */
 static int64_t block_channels(const mix_conv_geometry *g) {
@@ -162,63 +162,120 @@ static bool shares_columns(const run_state *s) {
          g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1;
 }
 
-/* Sums of `count` cells of a line of y or dx, in groups of MIX_CELLS, of which the last may sum cells again.
- * Returns how many cells are summed: too few are left to others. */
-static int64_t sum_groups(const run_state *s, bool of_y, float *sums, const char *image, const float *kernel,
-                          const mix_conv_taps *rows, int64_t begin, int64_t count) {
+/* A line of y or dx, `of` the other operand's sizes: cells of the result's last axis. */
+typedef struct line {
+  bool of_y;
+  int64_t cells, first_row, n, m; /* n numbers of a cell, m of the other operand's */
+  const int64_t *of;
+  mix_conv_taps rows;
+  const char *image;
+  const float *kernel;
+} line;
+
+static line line_of(const run_state *s, bool of_y, int64_t example, int64_t row) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t filters = s->prepared->filters;
+  line l = {.of_y = of_y,
+            .cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
+            .n = of_y ? filters : g->groups,
+            .m = of_y ? g->groups : filters,
+            .of = of_y ? g->in : g->out,
+            .rows = of_y ? taps_of_y(g, ROW, row) : taps_of_dx(g, ROW, row)};
+  l.first_row = (example * (of_y ? g->out[ROW] : g->in[ROW]) + row) * l.cells;
+  l.image =
+      (const char *)s->args->inputs[0] + (example * l.of[ROW] + l.rows.at) * l.of[COLUMN] * l.m * s->size;
+  l.kernel = s->kernel + l.rows.kernel * g->kernel[COLUMN] * filters;
+  return l;
+}
+
+/* Sums of `count` cells of a line, in groups of MIX_CELLS, of which the last may sum cells again; with
+ * `second` those of the line too that sees one line of the image more. Returns how many cells are summed: too
+ * few are left to others. */
+static int64_t sum_groups(const run_state *s, const line *l, float *sums, float *second, int64_t begin,
+                          int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t n = g->groups, columns = of_y ? g->in[COLUMN] : g->out[COLUMN],
-                first = of_y ? -g->before[COLUMN] : g->before[COLUMN] - (g->kernel[COLUMN] - 1);
+  const int64_t n = l->n, columns = l->of[COLUMN],
+                first = l->of_y ? -g->before[COLUMN] : g->before[COLUMN] - (g->kernel[COLUMN] - 1);
   int64_t done = 0;
   while (count >= MIX_CELLS && count - done > MIX_CELLS / 2) {
     const int64_t at = smaller(done, count - MIX_CELLS);
-    const mix_cell_products p = {.rows = rows->count,
-                                 .a_row = rows->step * columns * n,
-                                 .b_row = rows->kernel_step * g->kernel[COLUMN] * n,
+    const mix_cell_products p = {.rows = l->rows.count + (second != NULL),
+                                 .a_row = l->rows.step * columns * n,
+                                 .b_row = l->rows.kernel_step * g->kernel[COLUMN] * n,
                                  .column = begin + at + first,
                                  .columns = columns,
-                                 .backwards = !of_y};
-    plan->vector->sum_cells[plan->result](sums + at * n, image, kernel, &p, n);
+                                 .backwards = !l->of_y};
+    if (second)
+      plan->vector->sum_two_lines[plan->result](sums + at * n, second + at * n, l->image, l->kernel, &p, n);
+    else
+      plan->vector->sum_cells[plan->result](sums + at * n, l->image, l->kernel, &p, n);
     done = at + MIX_CELLS;
   }
   return done;
 }
 
-/* A line of y or dx: cells of the result's last axis, `of` the other operand's sizes. */
-static void depthwise_run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
+/* Cells [i, count) of those from `begin` on, each by itself. */
+static void sum_each(const run_state *s, const line *l, float *sums, int64_t begin, int64_t i,
+                     int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t filters = s->prepared->filters, n = of_y ? filters : g->groups,
-                m = of_y ? g->groups : filters, *of = of_y ? g->in : g->out,
-                cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
-                first_row = (example * (of_y ? g->out[ROW] : g->in[ROW]) + row) * cells;
-  const mix_conv_taps rows = of_y ? taps_of_y(g, ROW, row) : taps_of_dx(g, ROW, row);
-  const char *image =
-      (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * m * s->size;
-  const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * filters;
-  const bool shares = shares_columns(s), repeats = of_y && g->filters > 1, adds = !of_y && g->filters > 1;
-  for (int64_t begin = 0; begin < cells; begin += STRIP) {
-    const int64_t count = smaller(STRIP, cells - begin);
-    float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
-    int64_t i = shares ? sum_groups(s, of_y, sums, image, kernel, &rows, begin, count) : 0;
-    for (; i < count; i++) {
-      const mix_conv_taps columns = of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
-      const mix_row_products p = {.outer = rows.count,
-                                  .inner = columns.count,
-                                  .a_outer = rows.step * of[COLUMN] * m,
-                                  .a_inner = columns.step * m,
-                                  .b_outer = rows.kernel_step * g->kernel[COLUMN] * filters,
-                                  .b_inner = columns.kernel_step * filters};
-      const char *from = image + columns.at * m * s->size;
-      const float *with = kernel + columns.kernel * filters;
-      if (repeats)
-        plan->vector->sum_repeated_weighted[plan->result](sums + i * n, from, with, &p, &s->repeat, n);
-      else
-        plan->vector->sum_weighted[plan->result](adds ? s->part : sums + i * n, from, with, &p, filters);
-      if (adds) plan->vector->sum_neighbours(sums + i * n, s->part, g->filters, n);
-    }
-    if (!s->direct) store(s, sums, first_row + begin, count, 0, n);
+  const int64_t filters = s->prepared->filters, n = l->n;
+  const bool repeats = l->of_y && g->filters > 1, adds = !l->of_y && g->filters > 1;
+  for (; i < count; i++) {
+    const mix_conv_taps columns =
+        l->of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
+    const mix_row_products p = {.outer = l->rows.count,
+                                .inner = columns.count,
+                                .a_outer = l->rows.step * l->of[COLUMN] * l->m,
+                                .a_inner = columns.step * l->m,
+                                .b_outer = l->rows.kernel_step * g->kernel[COLUMN] * filters,
+                                .b_inner = columns.kernel_step * filters};
+    const char *from = l->image + columns.at * l->m * s->size;
+    const float *with = l->kernel + columns.kernel * filters;
+    if (repeats)
+      plan->vector->sum_repeated_weighted[plan->result](sums + i * n, from, with, &p, &s->repeat, n);
+    else
+      plan->vector->sum_weighted[plan->result](adds ? s->part : sums + i * n, from, with, &p, filters);
+    if (adds) plan->vector->sum_neighbours(sums + i * n, s->part, g->filters, n);
+  }
+}
+
+static float *sums_at(const run_state *s, const line *l, int64_t begin, float *memory) {
+  return s->direct ? (float *)s->args->outputs[0] + (l->first_row + begin) * l->n : memory;
+}
+
+static void depthwise_run_line(const run_state *s, const line *l) {
+  const bool shares = shares_columns(s);
+  for (int64_t begin = 0; begin < l->cells; begin += STRIP) {
+    const int64_t count = smaller(STRIP, l->cells - begin);
+    float *sums = sums_at(s, l, begin, s->sums);
+    const int64_t done = shares ? sum_groups(s, l, sums, NULL, begin, count) : 0;
+    sum_each(s, l, sums, begin, done, count);
+    if (!s->direct) store(s, sums, l->first_row + begin, count, 0, l->n);
+  }
+}
+
+/* Do the lines of the image that a line sees follow those of the line before it, so that both read them once?
+ */
+static bool sees_next(const run_state *s, const line *l, const line *next) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
+  return shares_columns(s) && plan->vector->sum_two_lines[plan->result] && g->kernel[ROW] == 3 &&
+         g->stride[ROW] == 1 && g->dilation[ROW] == 1 && l->rows.count == 3 && next->rows.count == 3;
+}
+
+/* first: the line whose terms come first. */
+static void depthwise_run_two_lines(const run_state *s, const line *first, const line *second) {
+  for (int64_t begin = 0; begin < first->cells; begin += STRIP) {
+    const int64_t count = smaller(STRIP, first->cells - begin);
+    float *sums = sums_at(s, first, begin, s->sums), *others = sums_at(s, second, begin, s->part);
+    const int64_t done = sum_groups(s, first, sums, others, begin, count);
+    sum_each(s, first, sums, begin, done, count);
+    sum_each(s, second, others, begin, done, count);
+    if (s->direct) continue;
+    store(s, sums, first->first_row + begin, count, 0, first->n);
+    store(s, others, second->first_row + begin, count, 0, second->n);
   }
 }
 
@@ -327,7 +384,19 @@ static void depthwise_run_lines(const run_state *s, bool of_y, const mix_team *t
   if (begin < end && s->wide)
     plan->vector->load[plan->result](s->wide, s->args->inputs[1],
                                      mix_conv_cells(g->kernel) * s->prepared->filters);
-  for (int64_t line = begin; line < end; line++) depthwise_run_line(s, of_y, line / rows, line % rows);
+  while (begin < end) {
+    const line x = line_of(s, of_y, begin / rows, begin % rows);
+    begin++;
+    if (begin < end && begin % rows) {
+      const line next = line_of(s, of_y, begin / rows, begin % rows);
+      if (sees_next(s, &x, &next)) {
+        depthwise_run_two_lines(s, of_y ? &x : &next, of_y ? &next : &x);
+        begin++;
+        continue;
+      }
+    }
+    depthwise_run_line(s, &x);
+  }
 }
 
 static void depthwise_run_cells(const run_state *s, const mix_team *team) {

@@ -190,6 +190,66 @@ SUM_CELLS(sum_cells_f32, f32, float)
 SUM_CELLS(sum_cells_f16, f16, uint16_t)
 SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
 
+/* The same for two lines at once, under a kernel of three lines: the image's lines between them are read once
+ * for both. p->rows is 4, those of the image; `second` are the sums of the line that sees the last of them. */
+#define SUM_TWO_LINES(name, type, element)                                                                   \
+  SIMD_INLINE void name##_columns(float *first, float *second, const element *a, const float *b,             \
+                                  const mix_cell_products *p, int64_t n, bool inside, bool backwards) {      \
+    enum { WIDTH = 3, ROWS = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                \
+    const uintptr_t next =                                                                                   \
+        (uintptr_t)(a + ROWS * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;               \
+    for (int64_t at = 0; at < n; at += LANES) {                                                              \
+      const int64_t i = at + LANES <= n ? at : n - LANES;                                                    \
+      for (uintptr_t l = 0; l < MIX_CELLS * LANES * sizeof *a; l += LINE) {                                  \
+        const uintptr_t line = next + (uintptr_t)(i * MIX_CELLS) * sizeof *a + l;                            \
+        __builtin_prefetch((const void *)line);                                                              \
+        __builtin_prefetch((const void *)(line - (uintptr_t)p->a_row * sizeof *a));                          \
+      }                                                                                                      \
+      vf c[2][MIX_CELLS], w[2][WIDTH];                                                                       \
+      for (int t = 0; t < MIX_CELLS; t++) c[0][t] = c[1][t] = v_set(0);                                      \
+      _Pragma("GCC unroll 4") for (int row = 0; row <= ROWS; row++) {                                        \
+        const element *from = a + row * p->a_row + i;                                                        \
+        for (int k = 0; k < WIDTH; k++) {                                                                    \
+          w[1][k] = w[0][k];                                                                                 \
+          if (row < ROWS) w[0][k] = v_load(b + row * p->b_row + k * n + i);                                  \
+        }                                                                                                    \
+        _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
+          const int j = backwards ? COLUMNS - 1 - step : step;                                               \
+          const int64_t column = p->column + j;                                                              \
+          if (!inside && (column < 0 || column >= p->columns)) continue;                                     \
+          const vf x = v_load_##type(from + column * n);                                                     \
+          _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
+            const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
+            if (t < 0 || t >= MIX_CELLS) continue;                                                           \
+            if (row < ROWS) V_ACCUMULATE(c[0][t], x, w[0][k]);                                               \
+            if (row > 0) V_ACCUMULATE(c[1][t], x, w[1][k]);                                                  \
+          }                                                                                                  \
+        }                                                                                                    \
+      }                                                                                                      \
+      for (int t = 0; t < MIX_CELLS; t++)                                                                    \
+        v_store(first + t * n + i, c[0][t]), v_store(second + t * n + i, c[1][t]);                           \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void name(float *first, float *second, const void *a, const float *b, const mix_cell_products *p,   \
+                   int64_t n) {                                                                              \
+    const bool inside = p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns;                           \
+    if (p->backwards)                                                                                        \
+      name##_columns(first, second, a, b, p, n, inside, true);                                               \
+    else if (inside)                                                                                         \
+      name##_columns(first, second, a, b, p, n, true, false);                                                \
+    else                                                                                                     \
+      name##_columns(first, second, a, b, p, n, false, false);                                               \
+  }
+#if SIMD_REGISTERS == 32 && SIMD_MASKS /* 21 vectors at once */
+SUM_TWO_LINES(sum_two_lines_f32, f32, float)
+SUM_TWO_LINES(sum_two_lines_f16, f16, uint16_t)
+SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
+#else
+#define sum_two_lines_f32 NULL
+#define sum_two_lines_f16 NULL
+#define sum_two_lines_bf16 NULL
+#endif
+
 /* Sums of all cells of up to three lines of a kernel three cells wide stay in registers over a line of cells;
  * where neighbours see the same columns of the image, these do too. `part`: of the vector's numbers. */
 #define SUM_TAPS(name, type, element)                                                                        \
