@@ -191,7 +191,7 @@ SUM_CELLS(sum_cells_f16, f16, uint16_t)
 SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
 
 /* The same for two lines at once, under a kernel of three lines: the image's lines between them are read once
- * for both. p->rows is 4, those of the image; `second` are the sums of the line that sees the last of them. */
+ * for both. p->rows is 4, those of the image; `second` are the sums of the line that sees the last one. */
 #define SUM_TWO_LINES(name, type, element)                                                                   \
   SIMD_INLINE void name##_columns(float *first, float *second, const element *a, const float *b,             \
                                   const mix_cell_products *p, int64_t n, bool inside, bool backwards) {      \
