@@ -61,7 +61,8 @@ static bool serial(const mix_kernel_args *args) {
 
 /* Is the kernel's gradient summed for all cells at once? */
 static bool sums_taps(const mix_conv_geometry *g) {
-  return g->filters == 1 && g->kernel[COLUMN] == 3 && g->kernel[ROW] <= MAX_TAP_ROWS;
+  return mix_vector_current()->sum_taps[MIX_FLOAT32] && g->filters == 1 && g->kernel[COLUMN] == 3 &&
+         g->kernel[ROW] <= MAX_TAP_ROWS;
 }
 
 static int64_t sums_count(const mix_conv_geometry *g, mix_conv_kind kind) {

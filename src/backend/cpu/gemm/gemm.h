@@ -46,7 +46,8 @@ typedef struct mix_gemm_segment {
   bool odd, last;
 } mix_gemm_segment;
 /* The same as mix_gemm_micro: B packed, segment after segment; whole vectors of C are written. from: the
- * chains' sums so far, as C lies; NULL: they begin at zero. */
+ * chains' sums so far, as C lies; NULL: they begin at zero. With A along m more rows may be read and written,
+ * at most MR. */
 typedef void mix_gemm_lines_micro(const mix_gemm_segment *segments, int64_t count, const void *a,
                                   int64_t a_stride, const void *b, const void *from, void *c,
                                   int64_t c_stride, int columns, bool add);

@@ -145,7 +145,7 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
  * foresees. */
 #define SUM_CELLS(name, type, element)                                                                       \
   SIMD_INLINE void name##_columns(float *sums, const element *a, const float *b, const mix_cell_products *p, \
-                                  int64_t n, bool inside, bool backwards) {                                  \
+                                  int64_t n, bool backwards) {                                               \
     enum { WIDTH = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                          \
     const uintptr_t next =                                                                                   \
         (uintptr_t)(a + (p->rows - 1) * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;      \
@@ -162,7 +162,7 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
         _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
           const int j = backwards ? COLUMNS - 1 - step : step;                                               \
           const int64_t column = p->column + j;                                                              \
-          if (!inside && (column < 0 || column >= p->columns)) continue;                                     \
+          if (column < 0 || column >= p->columns) continue;                                                  \
           const vf x = v_load_##type(from + column * n);                                                     \
           _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
             const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
@@ -174,13 +174,10 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
     }                                                                                                        \
   }                                                                                                          \
   static void name(float *sums, const void *a, const float *b, const mix_cell_products *p, int64_t n) {      \
-    const bool inside = p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns;                           \
     if (p->backwards)                                                                                        \
-      name##_columns(sums, a, b, p, n, inside, true);                                                        \
-    else if (inside)                                                                                         \
-      name##_columns(sums, a, b, p, n, true, false);                                                         \
+      name##_columns(sums, a, b, p, n, true);                                                                \
     else                                                                                                     \
-      name##_columns(sums, a, b, p, n, false, false);                                                        \
+      name##_columns(sums, a, b, p, n, false);                                                               \
   }
 #if SIMD_MASKS /* where sums are narrower, this loses where images come from memory */
 SUM_CELLS(sum_cells_f32, f32, float)
@@ -194,7 +191,7 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
  * for both. p->rows is 4, those of the image; `second` are the sums of the line that sees the last one. */
 #define SUM_TWO_LINES(name, type, element)                                                                   \
   SIMD_INLINE void name##_columns(float *first, float *second, const element *a, const float *b,             \
-                                  const mix_cell_products *p, int64_t n, bool inside, bool backwards) {      \
+                                  const mix_cell_products *p, int64_t n, bool backwards) {                   \
     enum { WIDTH = 3, ROWS = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                \
     const uintptr_t next =                                                                                   \
         (uintptr_t)(a + ROWS * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;               \
@@ -216,7 +213,7 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
         _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
           const int j = backwards ? COLUMNS - 1 - step : step;                                               \
           const int64_t column = p->column + j;                                                              \
-          if (!inside && (column < 0 || column >= p->columns)) continue;                                     \
+          if (column < 0 || column >= p->columns) continue;                                                  \
           const vf x = v_load_##type(from + column * n);                                                     \
           _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
             const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
@@ -232,21 +229,16 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
   }                                                                                                          \
   static void name(float *first, float *second, const void *a, const float *b, const mix_cell_products *p,   \
                    int64_t n) {                                                                              \
-    const bool inside = p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns;                           \
     if (p->backwards)                                                                                        \
-      name##_columns(first, second, a, b, p, n, inside, true);                                               \
-    else if (inside)                                                                                         \
-      name##_columns(first, second, a, b, p, n, true, false);                                                \
+      name##_columns(first, second, a, b, p, n, true);                                                       \
     else                                                                                                     \
-      name##_columns(first, second, a, b, p, n, false, false);                                               \
+      name##_columns(first, second, a, b, p, n, false);                                                      \
   }
 #if SIMD_REGISTERS == 32 && SIMD_MASKS /* 21 vectors at once */
 SUM_TWO_LINES(sum_two_lines_f32, f32, float)
-SUM_TWO_LINES(sum_two_lines_f16, f16, uint16_t)
 SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
 #else
 #define sum_two_lines_f32 NULL
-#define sum_two_lines_f16 NULL
 #define sum_two_lines_bf16 NULL
 #endif
 
@@ -306,24 +298,29 @@ SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
       SIMD_UNROLL                                                                                            \
     for (int k = 0; k < WIDTH; k++) v_store(sums + (r * WIDTH + k) * p->sums_step, c[r][k]);                 \
   }                                                                                                          \
-  SIMD_INLINE void name##_rows(const int rows, float *sums, const element *x, const element *dy,             \
-                               const mix_tap_products *p, int64_t n) {                                       \
-    const bool shares = p->x_cell == p->x_tap;                                                               \
+  static void name(float *sums, const void *image, const void *gradient, const mix_tap_products *p,          \
+                   int64_t n) {                                                                              \
+    const element *x = image, *dy = gradient;                                                                \
     int64_t i = 0;                                                                                           \
     for (; i + LANES <= n; i += LANES)                                                                       \
-      if (shares)                                                                                            \
-        name##_vector(rows, true, true, sums + i, x + i, dy + i, p, v_first(LANES));                         \
+      if (p->rows < 3)                                                                                       \
+        for (int64_t r = 0; r < p->rows; r++)                                                                \
+          name##_vector(1, true, false, sums + r * 3 * p->sums_step + i, x + r * p->x_row + i, dy + i, p,    \
+                        v_first(LANES));                                                                     \
+      else if (p->x_cell == p->x_tap)                                                                        \
+        name##_vector(3, true, true, sums + i, x + i, dy + i, p, v_first(LANES));                            \
       else                                                                                                   \
-        name##_vector(rows, true, false, sums + i, x + i, dy + i, p, v_first(LANES));                        \
-    if (i < n) name##_vector(rows, false, false, sums + i, x + i, dy + i, p, v_first(n - i));                \
-  }                                                                                                          \
-  static void name(float *sums, const void *x, const void *dy, const mix_tap_products *p, int64_t n) {       \
-    switch (p->rows) {                                                                                       \
-    case 1: name##_rows(1, sums, x, dy, p, n); break;                                                        \
-    case 2: name##_rows(2, sums, x, dy, p, n); break;                                                        \
-    default: name##_rows(3, sums, x, dy, p, n); break;                                                       \
-    }                                                                                                        \
+        name##_vector(3, true, false, sums + i, x + i, dy + i, p, v_first(LANES));                           \
+    for (int64_t r = 0; i < n && r < p->rows; r++)                                                           \
+      name##_vector(1, false, false, sums + r * 3 * p->sums_step + i, x + r * p->x_row + i, dy + i, p,       \
+                    v_first(n - i));                                                                         \
   }
+#if SIMD_REGISTERS == 32 || SIMD_BYTES > 16
 SUM_TAPS(sum_taps_f32, f32, float)
 SUM_TAPS(sum_taps_f16, f16, uint16_t)
 SUM_TAPS(sum_taps_bf16, bf16, uint16_t)
+#else
+#define sum_taps_f32 NULL
+#define sum_taps_f16 NULL
+#define sum_taps_bf16 NULL
+#endif

@@ -181,7 +181,8 @@ typedef struct mix_vector {
   /* The same sums, in the same order, of MIX_CELLS cells of n >= `lanes` channels. NULL: no gain. */
   void (*sum_cells[MIX_DTYPE_COUNT])(float *sums, const void *a, const float *b, const mix_cell_products *p,
                                      int64_t n);
-  /* The same for two lines, under a kernel of three lines: `second` sees lines 1 to 3 of the image's four. */
+  /* The same for two lines, under a kernel of three lines: `second` sees lines 1 to 3 of the image's four.
+   * NULL: none. */
   void (*sum_two_lines[MIX_DTYPE_COUNT])(float *first, float *second, const void *a, const float *b,
                                          const mix_cell_products *p, int64_t n);
   /* sums[(row * 3 + tap) * sums_step + i] += sum over cells, in order, of x * dy, for n channels; whole

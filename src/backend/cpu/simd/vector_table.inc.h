@@ -68,9 +68,7 @@ const mix_vector VECTOR_NAME = {
     .sum_cells = {[MIX_FLOAT32] = sum_cells_f32,
                   [MIX_FLOAT16] = sum_cells_f16,
                   [MIX_BFLOAT16] = sum_cells_bf16},
-    .sum_two_lines = {[MIX_FLOAT32] = sum_two_lines_f32,
-                      [MIX_FLOAT16] = sum_two_lines_f16,
-                      [MIX_BFLOAT16] = sum_two_lines_bf16},
+    .sum_two_lines = {[MIX_FLOAT32] = sum_two_lines_f32, [MIX_BFLOAT16] = sum_two_lines_bf16},
     .sum_taps = {[MIX_FLOAT32] = sum_taps_f32, [MIX_FLOAT16] = sum_taps_f16, [MIX_BFLOAT16] = sum_taps_bf16},
     .product = product,
 };
