@@ -29,8 +29,8 @@ static bool take_policy(mix_json_reader *reader, const json_t *config, mix_layer
   return true;
 }
 
-/* What the object says of the model itself. */
-static bool take_class(mix_json_reader *reader, const json_t *object, mix_model *model) {
+/* What the object says of the model itself. own_policy: its config has a policy, which may be left out. */
+static bool take_class(mix_json_reader *reader, const json_t *object, mix_model *model, bool own_policy) {
   static const char *const keys[] = {"module", "class_name", "config", "registered_name"};
   mix_layer *layer = model->layer;
   const json_t *config = json_object_get(object, "config");
@@ -45,6 +45,8 @@ static bool take_class(mix_json_reader *reader, const json_t *object, mix_model 
     const json_t *value = json_object_get(object, keys[i]);
     mix_json_set(origin, keys[i], value ? mix_json_copy(value) : json_null());
   }
+  json_t *options = json_object_get(origin, "config");
+  if (own_policy && !json_object_get(options, "dtype")) mix_json_set(options, "dtype", json_null());
   if (name) layer->name = mix_intern(name);
   layer->class.name = mix_intern(text_of(object, "class_name"));
   if (!take_policy(reader, config, layer)) return false;
@@ -80,7 +82,8 @@ mix_model *mix_reader_class(mix_json_reader *reader, const json_t *object, bool 
     return mix_fail_value("model_from_json: the config of '%.60s' is %s; expected an object", class_name,
                           mix_json_kind(config));
   mix_model *model = make(reader, &class, family, config);
-  return model && take_class(reader, object, model) ? model : NULL;
+  const bool is_backbone = family && !json_object_get(config, "backbone");
+  return model && take_class(reader, object, model, is_backbone) ? model : NULL;
 }
 
 /* ---- to JSON ---- */

@@ -50,7 +50,7 @@ mix_model *mix_hub_make(const mix_hub_family *family, const json_t *config, cons
 
 static bool read_layer_count(const mix_field *field, const json_t *value) {
   enum { MAX_LAYERS = 1000 };
-  return mix_field_read_integer(field, value, 0, MAX_LAYERS, field->value);
+  return mix_field_read_integer(field, value, 1, MAX_LAYERS, field->value);
 }
 static bool resolve_layer_count(const mix_field *field) { return mix_field_integer.resolve(field); }
 static json_t *write_layer_count(const mix_field *field) { return mix_field_integer.write(field); }
