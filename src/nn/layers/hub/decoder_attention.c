@@ -75,11 +75,10 @@ static bool build_output(mix_layer *layer, hub_attention *h, mix_shape x) {
   const mix_hub_attention_options *o = &h->options;
   const mix_hub_decoder_form *form = o->form;
   const mix_shape heads = MIX_SHAPE(x.dims[0], x.dims[1], o->heads, h->head_dim);
-  const mix_shape merged = MIX_SHAPE(x.dims[0], x.dims[1], o->heads * h->head_dim);
   const mix_hub_kernel_options kernel = {form->output_bias, false, o->stddev};
   h->heads_dropout = mix_hub_drop(layer, form->heads_dropout, o->dropout, heads);
   h->output = mix_failed() ? NULL
-                           : mix_hub_projection(layer, form->output, form->dense_output ? merged : heads,
+                           : mix_hub_projection(layer, form->output, form->dense_output ? x : heads,
                                                 form->dense_output ? 1 : 2, MIX_SHAPE(x.dims[2]), &kernel);
   return h->output;
 }
@@ -140,14 +139,14 @@ static mix_list *hub_attention_call(mix_layer *layer, const mix_call_args *args)
   if (!places || !split_heads(h, x, heads)) return NULL;
   for (int i = 0; i < 2; i++) heads[i] = mix_rotate(heads[i], &h->options.rotary, places);
   mix_head_attention attention = h->attention;
-  if (h->options.form->slopes) attention.slopes = slopes_of(h);
+  if (h->options.form->slopes && !mix_tensor_is_symbolic(x)) attention.slopes = slopes_of(h);
   mix_tensor *mask = mix_failed() ? NULL : mix_attention_mask(args, h->options.window, false);
   mix_list *attended = mix_attend_layer(layer, &attention, args, heads, mask, h->options.window);
   mix_tensor *y = attended ? mix_list_get(attended, 0) : NULL;
   if (y && h->heads_dropout) y = mix_call(h->heads_dropout, y);
   if (y && h->options.form->dense_output) {
-    const mix_shape s = mix_tensor_shape(x);
-    y = mix_layer_reshape(y, MIX_SHAPE(s.dims[0], s.dims[1], h->options.heads * h->head_dim));
+    const mix_shape s = mix_tensor_shape(x); /* the heads together have its features */
+    y = mix_layer_reshape(y, s);
   }
   y = y ? mix_call(h->output, y) : NULL;
   if (y && h->options.form->drops_output && attention.rate) y = mix_call(attention.dropout, y);

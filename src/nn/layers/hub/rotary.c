@@ -28,7 +28,7 @@ static mix_tensor *frequencies(const mix_rotary *rotary) {
 
 mix_tensor *mix_rotate(mix_tensor *x, const mix_rotary *rotary, mix_tensor *places) {
   const int64_t dimensions = rotary->dimensions, half = dimensions / 2;
-  if (!dimensions || !x) return x;
+  if (!dimensions || !x || mix_tensor_is_symbolic(x)) return x; /* of the same shape */
   const int64_t all = mix_tensor_shape(x).dims[3];
   const mix_dtype dtype = mix_tensor_dtype(x);
   mix_tensor *place = mix_expand_dims(mix_cast(places, MIX_FLOAT32), -1);
