@@ -362,6 +362,23 @@ static void a_gpt_goes_on_with_its_text(void **state) {
   assert_non_null(strstr(messages, "'/nonexistent' has 0 characters"));
 }
 
+/* A model of KerasHub's class learns it too, 600 steps with all its weights and as many by its adapter. */
+static void gpt2_is_finetuned(void **state) {
+  (void)state;
+  static const char sentence[] = "the cat sat on the mat and the dog ran. ";
+  char path[300], arguments[400];
+  snprintf(path, sizeof path, "%s/lines.txt", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  for (int i = 0; i < 40; i++) fputs(sentence, file);
+  assert_int_equal(fclose(file), 0);
+  snprintf(arguments, sizeof arguments, "'%s' %d", path, is_under_valgrind() ? 2 : 600);
+  assert_ends_well(run("21_finetune_gpt2", arguments));
+  assert_true(is_under_valgrind() ||
+              strstr(output, "the cat sat on the mat and the d\n"));
+  assert_int_equal(run("21_finetune_gpt2", "/nonexistent"), 1);
+}
+
 static void missing_data_are_an_error(void **state) {
   (void)state;
   static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
@@ -422,6 +439,7 @@ int main(void) {
       cmocka_unit_test(ranks_train_alone_too),
       cmocka_unit_test(an_adapter_learns_the_old_order),
       cmocka_unit_test(a_gpt_goes_on_with_its_text),
+      cmocka_unit_test(gpt2_is_finetuned),
       cmocka_unit_test(a_solver_trains_its_surrogate),
       cmocka_unit_test(missing_data_are_an_error),
       cmocka_unit_test(damaged_data_are_an_error),
