@@ -15,20 +15,20 @@ enum { OLDEST_OPSET = 9 };
 
 /* ---- names ---- */
 
-static mix_onnx_value *add_name(mix_onnx_import *in, const char *name, int *count) {
+static mix_import_value *add_name(mix_import *in, const char *name, int *count) {
   if (json_object_get(in->names, name))
     return mix_fail_format("%s: two values are named '%.100s'", in->file->path, name);
-  mix_onnx_value *value = &in->values[*count];
+  mix_import_value *value = &in->values[*count];
   if (!mix_json_set(in->names, name, json_integer(*count))) return NULL;
   ++*count;
-  *value = (mix_onnx_value){.last_consumer = -1, .producer = -1};
+  *value = (mix_import_value){.last_consumer = -1, .producer = -1};
   return value;
 }
 
-static bool add_initializers(mix_onnx_import *in, int *count) {
+static bool add_initializers(mix_import *in, int *count) {
   for (int i = 0; i < in->file->initializer_count; i++) {
     const mix_onnx_tensor *stored = &in->file->initializers[i];
-    mix_onnx_value *value = add_name(in, stored->name, count);
+    mix_import_value *value = add_name(in, stored->name, count);
     if (!value) return false;
     value->stored = stored;
     value->bound = true;
@@ -38,11 +38,11 @@ static bool add_initializers(mix_onnx_import *in, int *count) {
   return true;
 }
 
-static bool add_outputs(mix_onnx_import *in, int *count) {
+static bool add_outputs(mix_import *in, int *count) {
   for (int n = 0; n < in->file->node_count; n++) {
     const mix_onnx_node *node = &in->file->nodes[n];
     for (int i = 0; i < node->output_count; i++) {
-      mix_onnx_value *value = *node->outputs[i] ? add_name(in, node->outputs[i], count) : NULL;
+      mix_import_value *value = *node->outputs[i] ? add_name(in, node->outputs[i], count) : NULL;
       if (value) value->producer = n;
     }
   }
@@ -60,8 +60,10 @@ static int weight_place(const char *op) {
 
 /* Of which initialiser is a later reader of another kind, or no layer's weight? Those are one weight for all.
  */
-static void note_use(mix_onnx_import *in, mix_onnx_value *value, const mix_onnx_node *node, int place,
+static void note_use(mix_import *in, mix_import_value *value, const mix_onnx_node *node, int place,
                      int number) {
+  const bool looks = !strcmp(node->op, "Shape") || (!strcmp(node->op, "CastLike") && place == 1);
+  if (looks && value->weight) return; /* at its type alone */
   if (value->uses && value->weight && value->last_consumer >= 0) {
     const mix_onnx_node *former = &in->file->nodes[value->last_consumer];
     const bool alike = !strcmp(former->op, node->op) &&
@@ -74,9 +76,9 @@ static void note_use(mix_onnx_import *in, mix_onnx_value *value, const mix_onnx_
 
 /* PyTorch's exporter writes weights of equal values once. Those of one number, as biases of 0 begin, were
  * several; others that are equal in all numbers are one. */
-static bool find_uniform(mix_onnx_import *in) {
+static bool find_uniform(mix_import *in) {
   for (int i = 0; i < in->file->initializer_count; i++) {
-    mix_onnx_value *value = &in->values[i];
+    mix_import_value *value = &in->values[i];
     if (value->uses < 2 || !value->weight) continue;
     mix_tensor *x = mix_onnx_tensor_value(in->file, value->stored);
     if (!x) return false;
@@ -89,16 +91,16 @@ static bool find_uniform(mix_onnx_import *in) {
   return !mix_failed();
 }
 
-static bool count_uses(mix_onnx_import *in) {
+static bool count_uses(mix_import *in) {
   for (int n = 0; n < in->file->node_count; n++) {
     const mix_onnx_node *node = &in->file->nodes[n];
     for (int i = 0; i < node->input_count; i++) {
-      mix_onnx_value *value = *node->inputs[i] ? mix_onnx_value_named(in, node->inputs[i]) : NULL;
+      mix_import_value *value = *node->inputs[i] ? mix_import_value_named(in, node->inputs[i]) : NULL;
       if (value) note_use(in, value, node, i, n);
     }
   }
   for (int i = 0; i < in->file->output_count; i++) {
-    mix_onnx_value *value = mix_onnx_value_named(in, in->file->outputs[i].name);
+    mix_import_value *value = mix_import_value_named(in, in->file->outputs[i].name);
     if (value) value->uses++, value->last_consumer = -1;
   }
   return find_uniform(in);
@@ -106,7 +108,7 @@ static bool count_uses(mix_onnx_import *in) {
 
 /* ---- inputs ---- */
 
-static mix_tensor *input_of(mix_onnx_import *in, const mix_onnx_value_info *info) {
+static mix_tensor *input_of(mix_import *in, const mix_onnx_value_info *info) {
   mix_input_options options = {
       .size = sizeof options, .dtype = mix_dtype_name(info->dtype), .semantics = in->semantics};
   if (info->dtype == MIX_DTYPE_NONE || info->too_many_axes || !info->has_shape || !info->shape.rank)
@@ -118,16 +120,16 @@ static mix_tensor *input_of(mix_onnx_import *in, const mix_onnx_value_info *info
   memcpy(options.shape.dims, info->shape.dims + 1, (size_t)options.shape.rank * sizeof *info->shape.dims);
   const mix_onnx_node named = {.name = info->name, .op = "input"};
   in->node = &named;
-  options.name = mix_onnx_layer_name(in, info->name);
+  options.name = mix_import_layer_name(in, info->name);
   in->node = NULL;
   return options.name ? mix_input_with(&options) : NULL;
 }
 
-static bool add_inputs(mix_onnx_import *in, int *count) {
+static bool add_inputs(mix_import *in, int *count) {
   for (int i = 0; i < in->file->input_count; i++) {
     const mix_onnx_value_info *info = &in->file->inputs[i];
     if (json_object_get(in->names, info->name)) continue; /* an initialiser that a caller may replace */
-    mix_onnx_value *value = add_name(in, info->name, count);
+    mix_import_value *value = add_name(in, info->name, count);
     if (!value || !(value->tensor = input_of(in, info))) return false;
     value->bound = true;
     mix_list_append(in->inputs, value->tensor);
@@ -137,50 +139,50 @@ static bool add_inputs(mix_onnx_import *in, int *count) {
 
 /* ---- nodes ---- */
 
-static bool check_inputs(mix_onnx_import *in) {
+static bool check_inputs(mix_import *in) {
   for (int i = 0; i < in->node->input_count; i++) {
-    const mix_onnx_value *value = mix_onnx_input(in, i);
+    const mix_import_value *value = mix_import_input(in, i);
     if (*in->node->inputs[i] && (!value || !value->bound))
-      return mix_onnx_fail(in, MIX_FORMAT_ERROR, "its input '%.60s' is made by no node before it",
-                           in->node->inputs[i]);
+      return mix_import_fail(in, MIX_FORMAT_ERROR, "its input '%.60s' is made by no node before it",
+                             in->node->inputs[i]);
   }
   return true;
 }
 
 /* Says which node an error is of that another part of the library recorded. */
-static bool of_node(mix_onnx_import *in) {
+static bool of_node(mix_import *in) {
   const size_t length = strlen(in->file->path);
   mix_error_aside error;
   if (!mix_failed() || !strncmp(mix_error_message(), in->file->path, length < 200 ? length : 200))
     return false;
   mix_error_set_aside(&error);
-  mix_onnx_fail(in, error.status, "%s", error.message);
+  mix_import_fail(in, error.status, "%s", error.message);
   return false;
 }
 
-static bool convert_plain(mix_onnx_import *in, const mix_onnx_operator *operator) {
+static bool convert_plain(mix_import *in, const mix_import_operator *operator) {
   mix_tensor *operands[2];
   const int count = in->node->input_count;
-  if (count < 1 || count > 2) return mix_onnx_fail(in, MIX_FORMAT_ERROR, "it has %d inputs", count);
+  if (count < 1 || count > 2) return mix_import_fail(in, MIX_FORMAT_ERROR, "it has %d inputs", count);
   for (int i = 0; i < count; i++)
-    if (!(operands[i] = mix_onnx_operand(in, i))) return false;
-  return mix_onnx_bind(in, 0, mix_onnx_run_one(in, operator->operation, count, operands, NULL));
+    if (!(operands[i] = mix_import_operand(in, i))) return false;
+  return mix_import_bind(in, 0, mix_import_run_one(in, operator->operation, count, operands, NULL));
 }
 
-static bool convert_node(mix_onnx_import *in) {
-  const mix_onnx_operator *operator= mix_onnx_operator_named(in->node->op);
+static bool convert_node(mix_import *in) {
+  const mix_import_operator *operator= mix_import_operator_named(in->node->op);
   const bool own = !*in->node->domain || !strcmp(in->node->domain, "ai.onnx");
   if (!own || !operator)
-    return mix_onnx_fail(
+    return mix_import_fail(
         in, MIX_UNSUPPORTED,
         "the operator %.60s%s%.60s is not supported; docs/manual/onnx.md lists those that are",
         in->node->domain, own ? "" : ".", in->node->op);
   if (!check_inputs(in)) return false;
-  if (mix_onnx_convert_sizes(in) || mix_failed()) return !mix_failed();
+  if (mix_import_convert_sizes(in) || mix_failed()) return !mix_failed();
   return operator->convert ? operator->convert(in) : convert_plain(in, operator);
 }
 
-static bool convert_nodes(mix_onnx_import *in) {
+static bool convert_nodes(mix_import *in) {
   for (int n = 0; n < in->file->node_count; n++) {
     in->node = &in->file->nodes[n];
     in->number = n;
@@ -192,18 +194,18 @@ static bool convert_nodes(mix_onnx_import *in) {
 
 /* ---- the model ---- */
 
-static mix_list *outputs_of(mix_onnx_import *in) {
+static mix_list *outputs_of(mix_import *in) {
   mix_list *outputs = mix_list_new(0, NULL);
   for (int i = 0; i < in->file->output_count; i++) {
     const char *const name = in->file->outputs[i].name;
-    mix_onnx_value *value = mix_onnx_value_named(in, name);
+    mix_import_value *value = mix_import_value_named(in, name);
     if (!value || !value->bound)
       return mix_fail_format("%s: output '%.100s' is made by no node", in->file->path, name);
     const mix_onnx_node node = {.name = name, .op = "output"};
     in->node = &node;
-    mix_tensor *x = mix_onnx_is_constant(value) ? NULL : mix_onnx_tensor_of(in, value);
+    mix_tensor *x = mix_import_is_constant(value) ? NULL : mix_import_tensor_of(in, value);
     for (int k = 0; k < mix_list_count(in->inputs) && x; k++)
-      if (x == mix_list_get(in->inputs, k)) x = mix_onnx_apply(in, "Copy", x, NULL);
+      if (x == mix_list_get(in->inputs, k)) x = mix_import_apply(in, "Copy", x, NULL);
     if (!x)
       return mix_fail_unsupported("%s: output '%.100s' does not depend on the inputs", in->file->path, name);
     mix_list_append(outputs, x);
@@ -211,7 +213,7 @@ static mix_list *outputs_of(mix_onnx_import *in) {
   return mix_failed() ? NULL : outputs;
 }
 
-static mix_model *import(mix_onnx_import *in) {
+static mix_model *import(mix_import *in) {
   const mix_onnx_file *file = in->file;
   size_t names = (size_t)file->initializer_count + (size_t)file->input_count;
   int count = 0;
@@ -229,7 +231,7 @@ static mix_model *import(mix_onnx_import *in) {
                                              .semantics = in->semantics});
 }
 
-mix_model *mix_onnx_import_file(const mix_onnx_file *file, const mix_semantics *semantics) {
+mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
   if (file->opset < OLDEST_OPSET || file->opset > MIX_ONNX_NEWEST_OPSET)
     return mix_fail_unsupported("%s: it uses operator set %lld of ONNX; expected %d to %d", file->path,
@@ -239,14 +241,14 @@ mix_model *mix_onnx_import_file(const mix_onnx_file *file, const mix_semantics *
     size = mix_shape_size(file->initializers[i].shape);
     stored = stored > INT64_MAX / 8 || size > INT64_MAX / 8 ? INT64_MAX / 8 : stored + size;
   }
-  mix_onnx_import in = {.file = file,
-                        .semantics = semantics ? semantics : &mix_semantics_keras3,
-                        .names = json_object(),
-                        .taken = json_object(),
-                        .layers = json_object(),
-                        .layer_list = mix_list_new(0, NULL),
-                        .inputs = mix_list_new(0, NULL),
-                        .budget = LEAST_BUDGET + 8 * (stored < INT64_MAX / 16 ? stored : INT64_MAX / 16)};
+  mix_import in = {.file = file,
+                   .semantics = semantics ? semantics : &mix_semantics_keras3,
+                   .names = json_object(),
+                   .taken = json_object(),
+                   .layers = json_object(),
+                   .layer_list = mix_list_new(0, NULL),
+                   .inputs = mix_list_new(0, NULL),
+                   .budget = LEAST_BUDGET + 8 * (stored < INT64_MAX / 16 ? stored : INT64_MAX / 16)};
   mix_model *model = mix_failed() ? NULL : import(&in);
   json_decref(in.names);
   json_decref(in.taken);
@@ -256,5 +258,5 @@ mix_model *mix_onnx_import_file(const mix_onnx_file *file, const mix_semantics *
 
 mix_model *mix_onnx_load(const char *path, const mix_semantics *semantics, bool copies) {
   mix_onnx_file file;
-  return mix_onnx_open(&file, path, copies) ? mix_onnx_import_file(&file, semantics) : NULL;
+  return mix_onnx_open(&file, path, copies) ? mix_import_file(&file, semantics) : NULL;
 }

@@ -10,18 +10,18 @@
 
 /* A number of a vector of sizes that is known in part: `value`, or where `open` that many times the size of
  * an axis of `source` (NULL: any size), which only a call knows. */
-typedef struct mix_onnx_size {
+typedef struct mix_import_size {
   int64_t value;
   bool open;
   mix_tensor *source;
   int axis;
-} mix_onnx_size;
+} mix_import_size;
 
 /* What a name of the graph stands for: one of these. */
-typedef struct mix_onnx_value {
+typedef struct mix_import_value {
   mix_tensor *tensor;            /* symbolic, or a constant */
   const mix_onnx_tensor *stored; /* an initialiser that is not read yet */
-  mix_onnx_size *sizes;          /* integers that are known in part: a vector, or a scalar */
+  mix_import_size *sizes;        /* integers that are known in part: a vector, or a scalar */
   int size_count;
   bool size_scalar;
   mix_tensor *fill; /* a constant scalar, repeated over a shape of `sizes` */
@@ -33,12 +33,12 @@ typedef struct mix_onnx_value {
   mix_tensor *parameter;   /* that weight as a symbolic tensor; NULL: not made yet */
   int uses, last_consumer; /* by nodes and outputs; the node that reads it last, -1: none */
   int producer;            /* the node that makes it; -1: none */
-} mix_onnx_value;
+} mix_import_value;
 
-typedef struct mix_onnx_import {
+typedef struct mix_import {
   const mix_onnx_file *file;
   const mix_semantics *semantics;
-  mix_onnx_value *values;
+  mix_import_value *values;
   json_t *names, *taken; /* name -> index of a value; names of layers -> how many begin so */
   json_t *layers;        /* what nodes of one weight share: key -> index in layer_list */
   mix_list *layer_list, *inputs;
@@ -47,92 +47,92 @@ typedef struct mix_onnx_import {
   bool *done;             /* nodes that were converted with one before them */
   mix_tensor *zero;       /* symbolic int32 (1): the row of weights that no layer has; NULL: not made yet */
   int64_t folded, budget; /* elements of constants that nodes made, and how many they may be */
-} mix_onnx_import;
+} mix_import;
 
 /* Converts the node, and binds its outputs. False with the error recorded. */
-typedef bool mix_onnx_convert(mix_onnx_import *in);
-typedef struct mix_onnx_operator {
+typedef bool mix_import_convert(mix_import *in);
+typedef struct mix_import_operator {
   const char *name;
-  mix_onnx_convert *convert;
+  mix_import_convert *convert;
   const char *operation; /* the operation of Keras, where that is all */
-} mix_onnx_operator;
+} mix_import_operator;
 
 /* NULL: it is not supported. */
-const mix_onnx_operator *mix_onnx_operator_named(const char *name);
+const mix_import_operator *mix_import_operator_named(const char *name);
 /* The table, ended by a row without a name, by name. */
-extern const mix_onnx_operator mix_onnx_operators[];
+extern const mix_import_operator mix_import_operators[];
 
 /* As mix_onnx_load (onnx/load.h). */
-mix_model *mix_onnx_import_file(const mix_onnx_file *file, const mix_semantics *semantics);
+mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *semantics);
 
-/* ---- values.c: inputs and outputs of the node ---- */
+/* ---- import_values.c: inputs and outputs of the node ---- */
 
 /* Records an error of the node. Returns NULL. */
-void *mix_onnx_fail(const mix_onnx_import *in, mix_status status, const char *format, ...) MIX_PRINTF(3, 4);
+void *mix_import_fail(const mix_import *in, mix_status status, const char *format, ...) MIX_PRINTF(3, 4);
 /* The value of an input; NULL: the node has none there. */
-mix_onnx_value *mix_onnx_input(const mix_onnx_import *in, int index);
+mix_import_value *mix_import_input(const mix_import *in, int index);
 /* The value of a name; NULL: there is none. */
-mix_onnx_value *mix_onnx_value_named(const mix_onnx_import *in, const char *name);
+mix_import_value *mix_import_value_named(const mix_import *in, const char *name);
 /* Is it known before any call? */
-bool mix_onnx_is_constant(const mix_onnx_value *value);
+bool mix_import_is_constant(const mix_import_value *value);
 /* The constant, of stored ones too. NULL with the error recorded: it is none. */
-mix_tensor *mix_onnx_constant(mix_onnx_import *in, mix_onnx_value *value);
+mix_tensor *mix_import_constant(mix_import *in, mix_import_value *value);
 /* The tensor, symbolic or constant, with what is known in part made of the sizes of others. */
-mix_tensor *mix_onnx_tensor_of(mix_onnx_import *in, mix_onnx_value *value);
+mix_tensor *mix_import_tensor_of(mix_import *in, mix_import_value *value);
 /* That of an input as an operation reads it: a weight of its own where it is to be one, and another input is
  * symbolic. NULL with the error recorded, also where the node lacks the input. */
-mix_tensor *mix_onnx_operand(mix_onnx_import *in, int index);
-bool mix_onnx_has_symbolic(mix_onnx_import *in);
+mix_tensor *mix_import_operand(mix_import *in, int index);
+bool mix_import_has_symbolic(mix_import *in);
 /* Integers of an input that is constant. -1 with the error recorded: it is not, or has more than `most`. */
-int mix_onnx_integers(mix_onnx_import *in, int index, int most, int64_t *numbers);
+int mix_import_integers(mix_import *in, int index, int most, int64_t *numbers);
 /* The same from the attribute of that name, in older operator sets, or from the input. 0: neither. */
-int mix_onnx_integers_of(mix_onnx_import *in, const char *name, int index, int most, int64_t *numbers);
+int mix_import_integers_of(mix_import *in, const char *name, int index, int most, int64_t *numbers);
 /* The same of integers that may be known in part. */
-int mix_onnx_sizes(mix_onnx_import *in, mix_onnx_value *value, int most, mix_onnx_size *sizes);
+int mix_import_sizes(mix_import *in, mix_import_value *value, int most, mix_import_size *sizes);
 /* One number of a constant input. NaN: absent, or an error. */
-double mix_onnx_scalar(mix_onnx_import *in, int index);
+double mix_import_scalar(mix_import *in, int index);
 /* Binds an output, unless the graph does not name it. False with the error recorded, also for NULL. */
-bool mix_onnx_bind(mix_onnx_import *in, int index, mix_tensor *tensor);
-bool mix_onnx_bind_value(mix_onnx_import *in, int index, mix_onnx_value value);
+bool mix_import_bind(mix_import *in, int index, mix_tensor *tensor);
+bool mix_import_bind_value(mix_import *in, int index, mix_import_value value);
 /* Is the output read by anybody? */
-bool mix_onnx_is_used(const mix_onnx_import *in, int index);
+bool mix_import_is_used(const mix_import *in, int index);
 /* The axis of an attribute, counted from the front. -1 with the error recorded. */
-int mix_onnx_axis(const mix_onnx_import *in, int64_t axis, int rank);
+int mix_import_axis(const mix_import *in, int64_t axis, int rank);
 
-/* ---- calls.c: layers and operations ---- */
+/* ---- import_calls.c: layers and operations ---- */
 
 /* A name for a layer that no other has, made of `text` or, where that is empty, of the node. In the scope. */
-const char *mix_onnx_layer_name(mix_onnx_import *in, const char *text);
+const char *mix_import_layer_name(mix_import *in, const char *text);
 /* The results of an operation of Keras on tensors, its first operands, which come in a list where it takes
  * one, and `further` operands, a list. `config` and `further`, which may be NULL, become the call's. Of
  * constants the results are constants, else symbolic. NULL with the error recorded. */
-mix_list *mix_onnx_run(mix_onnx_import *in, const char *class_name, int count, mix_tensor *const *tensors,
-                       json_t *config, json_t *further);
-mix_tensor *mix_onnx_run_one(mix_onnx_import *in, const char *class_name, int count,
-                             mix_tensor *const *tensors, json_t *config);
+mix_list *mix_import_run(mix_import *in, const char *class_name, int count, mix_tensor *const *tensors,
+                         json_t *config, json_t *further);
+mix_tensor *mix_import_run_one(mix_import *in, const char *class_name, int count, mix_tensor *const *tensors,
+                               json_t *config);
 /* Of one operand, or of two. */
-mix_tensor *mix_onnx_apply(mix_onnx_import *in, const char *class_name, mix_tensor *x, json_t *config);
-mix_tensor *mix_onnx_apply_two(mix_onnx_import *in, const char *class_name, mix_tensor *a, mix_tensor *b);
+mix_tensor *mix_import_apply(mix_import *in, const char *class_name, mix_tensor *x, json_t *config);
+mix_tensor *mix_import_apply_two(mix_import *in, const char *class_name, mix_tensor *a, mix_tensor *b);
 /* A constant with the value of every element of the shape. */
-mix_tensor *mix_onnx_number_like(const mix_tensor *like, double value);
+mix_tensor *mix_import_number_like(const mix_tensor *like, double value);
 /* A layer of a class with `config`, which becomes the call's, called on x with initial states or NULL. Its
  * weights, in the order of the layer, get the values; names come from `weight`, the first of them. Nodes with
  * an equal key share the layer; NULL: it is not shared. NULL with the error recorded. */
-mix_list *mix_onnx_call_layer(mix_onnx_import *in, const char *class_name, json_t *config, mix_tensor *x,
-                              mix_list *states, const char *weight, const char *key, int count,
-                              mix_tensor *const *weights);
+mix_list *mix_import_call_layer(mix_import *in, const char *class_name, json_t *config, mix_tensor *x,
+                                mix_list *states, const char *weight, const char *key, int count,
+                                mix_tensor *const *weights);
 /* A symbolic tensor that is a weight of the model, with that value; `trains` says whether it is trained. */
-mix_tensor *mix_onnx_parameter(mix_onnx_import *in, mix_tensor *value, const char *name, bool trains);
+mix_tensor *mix_import_parameter(mix_import *in, mix_tensor *value, const char *name, bool trains);
 /* A copy of a constant in another order of axes, or another shape, evaluated. */
-mix_tensor *mix_onnx_transposed(mix_onnx_import *in, mix_tensor *x, mix_axes axes);
-mix_tensor *mix_onnx_evaluated(mix_onnx_import *in, mix_tensor *x);
+mix_tensor *mix_import_transposed(mix_import *in, mix_tensor *x, mix_axes axes);
+mix_tensor *mix_import_evaluated(mix_import *in, mix_tensor *x);
 /* Is an input a constant of floats that a layer may take as a weight? */
-bool mix_onnx_is_weight(const mix_onnx_import *in, int index);
+bool mix_import_is_weight(const mix_import *in, int index);
 /* Key of a layer that nodes share that read this weight with equal attributes. In the scope; NULL: it is read
  * once. */
-const char *mix_onnx_share_key(const mix_onnx_import *in, int index);
+const char *mix_import_share_key(const mix_import *in, int index);
 /* A list of integers, a new reference. NULL with the error recorded. */
-static inline json_t *mix_onnx_list(int count, const int64_t *numbers) {
+static inline json_t *mix_import_list(int count, const int64_t *numbers) {
   json_t *list = json_array();
   for (int i = 0; i < count; i++) mix_json_append(list, json_integer(numbers[i]));
   return mix_json_whole(list);
@@ -140,26 +140,27 @@ static inline json_t *mix_onnx_list(int count, const int64_t *numbers) {
 /* json_pack, whose failure must not go unseen: no options are others. */
 #define MIX_PACK(...) mix_json_whole(json_pack(__VA_ARGS__))
 
-/* ---- sizes.c ---- */
+/* ---- import_sizes.c ---- */
 
 /* Converts a node on integers that are known in part. False: it is none of those, or an error is recorded. */
-bool mix_onnx_convert_sizes(mix_onnx_import *in);
+bool mix_import_convert_sizes(mix_import *in);
 /* A symbolic vector of ones, with as many elements as an open size says. */
-mix_tensor *mix_onnx_ones(mix_onnx_import *in, const mix_onnx_size *size, mix_dtype dtype);
+mix_tensor *mix_import_ones(mix_import *in, const mix_import_size *size, mix_dtype dtype);
 /* x over a shape of sizes, as Expand does. */
-mix_tensor *mix_onnx_expanded(mix_onnx_import *in, mix_tensor *x, int count, const mix_onnx_size *sizes);
+mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const mix_import_size *sizes);
 
 /* ---- the families of operators ---- */
-#define MIX_ONNX_CONVERTERS(X)                                                                               \
+#define MIX_IMPORT_CONVERTERS(X)                                                                             \
   X(cast)                                                                                                    \
-  X(cast_like) X(clip) X(divide) X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu)              \
-      X(hard_sigmoid) X(gelu) X(softmax) X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum)    \
-          X(constant_op) X(trilu) X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat)       \
-              X(split) X(slice) X(gather) X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) \
-                  X(filled) X(range) X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot)  \
-                      X(matmul) X(gemm) X(conv) X(conv_transpose) X(pool) X(global_pool)                     \
-                          X(batch_normalization) X(layer_normalization) X(instance_normalization)            \
-                              X(recurrent)
-#define MIX_ONNX_DECLARE(name) bool mix_onnx_##name(mix_onnx_import *in);
-MIX_ONNX_CONVERTERS(MIX_ONNX_DECLARE)
-#undef MIX_ONNX_DECLARE
+  X(cast_like)                                                                                               \
+  X(clip)                                                                                                    \
+  X(divide) X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu)           \
+      X(softmax) X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum) X(constant_op) X(trilu)    \
+          X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather)   \
+              X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \
+                  X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
+                      X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \
+                          X(layer_normalization) X(instance_normalization) X(recurrent)
+#define MIX_IMPORT_DECLARE(name) bool mix_import_##name(mix_import *in);
+MIX_IMPORT_CONVERTERS(MIX_IMPORT_DECLARE)
+#undef MIX_IMPORT_DECLARE

@@ -149,7 +149,8 @@ class Gpt(nn.Module):
     def forward(self, ids):
         batch, length = ids.shape
         x = self.words(ids) + self.positions(torch.arange(length, device=ids.device))
-        q, k, v = (t.view(batch, length, 4, 8).transpose(1, 2) for t in self.qkv(self.norm(x)).split(32, 2))
+        all = self.qkv(self.norm(x))
+        q, k, v = (all[..., i:i + 32].reshape(batch, length, 4, 8).transpose(1, 2) for i in (0, 32, 64))
         scores = (q @ k.transpose(-2, -1)) / 8**0.5
         scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf")).softmax(-1)
         x = x + self.output((scores @ v).transpose(1, 2).reshape(batch, length, 32))

@@ -31,7 +31,7 @@ static void plain_name(const char *text, char *name) {
   name[used] = 0;
 }
 
-const char *mix_onnx_layer_name(mix_onnx_import *in, const char *text) {
+const char *mix_import_layer_name(mix_import *in, const char *text) {
   char name[NAME_BYTES], unique[NAME_BYTES + 16];
   const bool own = *text != 0;
   for (int i = 0; !own && i < in->file->output_count && in->node->output_count; i++)
@@ -53,7 +53,7 @@ const char *mix_onnx_layer_name(mix_onnx_import *in, const char *text) {
 
 /* The initialiser's name without what it is of its layer: "encoder.0.linear1" of "encoder.0.linear1.weight".
  */
-static const char *module_name(mix_onnx_import *in, const char *weight) {
+static const char *module_name(mix_import *in, const char *weight) {
   static const char *const ends[] = {".weight",  ".bias",       "/kernel", "/ReadVariableOp",
                                      "/BiasAdd", "/embeddings", ".kernel"};
   char name[NAME_BYTES];
@@ -64,34 +64,34 @@ static const char *module_name(mix_onnx_import *in, const char *weight) {
     const size_t length = strlen(name), end = strlen(ends[i]);
     if (length > end && !strcmp(name + length - end, ends[i])) name[length - end] = 0;
   }
-  return mix_onnx_layer_name(in, strncmp(name, "onnx::", 6) ? name : in->node->name);
+  return mix_import_layer_name(in, strncmp(name, "onnx::", 6) ? name : in->node->name);
 }
 
 /* ---- constants ---- */
 
-mix_tensor *mix_onnx_number_like(const mix_tensor *like, double value) {
+mix_tensor *mix_import_number_like(const mix_tensor *like, double value) {
   return mix_scalar(value, mix_tensor_dtype(like));
 }
 
-mix_tensor *mix_onnx_evaluated(mix_onnx_import *in, mix_tensor *x) {
+mix_tensor *mix_import_evaluated(mix_import *in, mix_tensor *x) {
   const int64_t size = x ? mix_shape_size(mix_tensor_shape(x)) : 0;
   if (!x || mix_failed()) return NULL;
   if (size > in->budget - in->folded)
-    return mix_onnx_fail(in, MIX_UNSUPPORTED, "constants that nodes make have more than %lld elements",
-                         (long long)in->budget);
+    return mix_import_fail(in, MIX_UNSUPPORTED, "constants that nodes make have more than %lld elements",
+                           (long long)in->budget);
   in->folded += size;
   return mix_evaluate(1, &x) ? NULL : x;
 }
 
-mix_tensor *mix_onnx_transposed(mix_onnx_import *in, mix_tensor *x, mix_axes axes) {
-  return mix_onnx_evaluated(in, mix_transpose(x, axes));
+mix_tensor *mix_import_transposed(mix_import *in, mix_tensor *x, mix_axes axes) {
+  return mix_import_evaluated(in, mix_transpose(x, axes));
 }
 
 /* JSON has no infinity: where masks have it, the largest finite number is as good. */
 static mix_tensor *made_finite(mix_tensor *x) {
   if (!mix_dtype_is_floating(mix_tensor_dtype(x))) return x;
   const double most = mix_dtype_max(mix_tensor_dtype(x));
-  return mix_maximum(mix_minimum(x, mix_onnx_number_like(x, most)), mix_onnx_number_like(x, -most));
+  return mix_maximum(mix_minimum(x, mix_import_number_like(x, most)), mix_import_number_like(x, -most));
 }
 
 /* ---- operations ---- */
@@ -101,31 +101,31 @@ typedef struct operands {
   json_t *forms;
 } operands;
 
-static bool add_operand(mix_onnx_import *in, operands *o, mix_tensor *x) {
+static bool add_operand(mix_import *in, operands *o, mix_tensor *x) {
   const int64_t size = x ? mix_shape_size(mix_tensor_shape(x)) : 0;
   if (!x) return false;
   if (!mix_tensor_is_symbolic(x)) {
     const bool floats = mix_dtype_is_floating(mix_tensor_dtype(x));
     if (size <= (floats ? MAX_TEXT : MAX_EXACT))
       return mix_json_append(
-          o->forms, mix_array_form(floats ? mix_onnx_evaluated(in, made_finite(x)) : x, in->node->op));
+          o->forms, mix_array_form(floats ? mix_import_evaluated(in, made_finite(x)) : x, in->node->op));
     if (!floats)
-      return mix_onnx_fail(in, MIX_UNSUPPORTED, "a constant of %lld integers; expected at most %d",
-                           (long long)size, MAX_EXACT);
-    if (!(x = mix_onnx_parameter(in, x, "", false))) return false;
+      return mix_import_fail(in, MIX_UNSUPPORTED, "a constant of %lld integers; expected at most %d",
+                             (long long)size, MAX_EXACT);
+    if (!(x = mix_import_parameter(in, x, "", false))) return false;
   }
   mix_list_append(o->symbolic, x);
   return mix_json_append(o->forms, mix_operand_form(mix_list_count(o->symbolic) - 1));
 }
 
-static mix_layer *operation_layer(mix_onnx_import *in, const mix_keras_operation *row, json_t *config,
+static mix_layer *operation_layer(mix_import *in, const mix_keras_operation *row, json_t *config,
                                   bool named) {
   if (!config) config = json_object();
   if (!in->semantics->node_objects) {
     json_decref(config);
-    return mix_onnx_fail(in, MIX_UNSUPPORTED, "it becomes an operation of Keras 3; expected its semantics");
+    return mix_import_fail(in, MIX_UNSUPPORTED, "it becomes an operation of Keras 3; expected its semantics");
   }
-  const char *name = named ? mix_onnx_layer_name(in, "") : "constant";
+  const char *name = named ? mix_import_layer_name(in, "") : "constant";
   if (name) mix_json_set(config, "name", json_string(name));
   mix_layer *layer = mix_failed() ? NULL : mix_layer_read(&row->kind, config, in->semantics);
   json_decref(config);
@@ -138,14 +138,14 @@ static json_t *call_form(const mix_keras_operation *row, json_t *forms, json_t *
   return MIX_PACK("{s:o,s:{}}", "args", args, "kwargs");
 }
 
-static mix_list *evaluated(mix_onnx_import *in, mix_list *results) {
+static mix_list *evaluated(mix_import *in, mix_list *results) {
   for (int i = 0; results && i < mix_list_count(results); i++)
-    if (!mix_onnx_evaluated(in, mix_list_get(results, i))) return NULL;
+    if (!mix_import_evaluated(in, mix_list_get(results, i))) return NULL;
   return results;
 }
 
-mix_list *mix_onnx_run(mix_onnx_import *in, const char *class_name, int count, mix_tensor *const *tensors,
-                       json_t *config, json_t *further) {
+mix_list *mix_import_run(mix_import *in, const char *class_name, int count, mix_tensor *const *tensors,
+                         json_t *config, json_t *further) {
   const mix_keras_operation *row = mix_keras_operation_named(class_name);
   bool symbolic = false, given = !mix_failed();
   for (int i = 0; i < count; i++) {
@@ -177,31 +177,31 @@ mix_list *mix_onnx_run(mix_onnx_import *in, const char *class_name, int count, m
   return symbolic ? results : evaluated(in, results);
 }
 
-mix_tensor *mix_onnx_run_one(mix_onnx_import *in, const char *class_name, int count,
-                             mix_tensor *const *tensors, json_t *config) {
-  mix_list *results = mix_onnx_run(in, class_name, count, tensors, config, NULL);
+mix_tensor *mix_import_run_one(mix_import *in, const char *class_name, int count, mix_tensor *const *tensors,
+                               json_t *config) {
+  mix_list *results = mix_import_run(in, class_name, count, tensors, config, NULL);
   return results ? mix_list_get(results, 0) : NULL;
 }
 
-mix_tensor *mix_onnx_apply(mix_onnx_import *in, const char *class_name, mix_tensor *x, json_t *config) {
-  return mix_onnx_run_one(in, class_name, 1, &x, config);
+mix_tensor *mix_import_apply(mix_import *in, const char *class_name, mix_tensor *x, json_t *config) {
+  return mix_import_run_one(in, class_name, 1, &x, config);
 }
 
-mix_tensor *mix_onnx_apply_two(mix_onnx_import *in, const char *class_name, mix_tensor *a, mix_tensor *b) {
+mix_tensor *mix_import_apply_two(mix_import *in, const char *class_name, mix_tensor *a, mix_tensor *b) {
   mix_tensor *pair[] = {a, b};
-  return mix_onnx_run_one(in, class_name, 2, pair, NULL);
+  return mix_import_run_one(in, class_name, 2, pair, NULL);
 }
 
 /* ---- layers ---- */
 
-bool mix_onnx_is_weight(const mix_onnx_import *in, int index) {
-  const mix_onnx_value *value = mix_onnx_input(in, index);
-  if (!value || value->shared || !mix_onnx_is_constant(value)) return false;
+bool mix_import_is_weight(const mix_import *in, int index) {
+  const mix_import_value *value = mix_import_input(in, index);
+  if (!value || value->shared || !mix_import_is_constant(value)) return false;
   return mix_dtype_is_floating(value->stored ? value->stored->dtype : mix_tensor_dtype(value->tensor));
 }
 
-const char *mix_onnx_share_key(const mix_onnx_import *in, int index) {
-  const mix_onnx_value *value = mix_onnx_input(in, index);
+const char *mix_import_share_key(const mix_import *in, int index) {
+  const mix_import_value *value = mix_import_input(in, index);
   if (!value || value->uses < 2 || value->uniform) return NULL;
   json_t *parts = MIX_PACK("[s]", in->node->op);
   for (int i = index; i < in->node->input_count && parts; i++)
@@ -209,7 +209,7 @@ const char *mix_onnx_share_key(const mix_onnx_import *in, int index) {
   for (int i = 0; i < in->node->attribute_count; i++) {
     const mix_onnx_attribute *a = &in->node->attributes[i];
     mix_json_append(parts, MIX_PACK("[s,I,f,o]", a->name, (json_int_t)a->i, (double)a->f,
-                                    mix_onnx_list(a->ints ? a->count : 0, a->ints)));
+                                    mix_import_list(a->ints ? a->count : 0, a->ints)));
   }
   char *text = mix_failed() ? NULL : json_dumps(parts, JSON_COMPACT), *copy = NULL;
   json_decref(parts);
@@ -219,24 +219,24 @@ const char *mix_onnx_share_key(const mix_onnx_import *in, int index) {
   return copy;
 }
 
-static bool set_weights(mix_onnx_import *in, mix_layer *layer, int count, mix_tensor *const *weights) {
+static bool set_weights(mix_import *in, mix_layer *layer, int count, mix_tensor *const *weights) {
   mix_list *own = mix_layer_weights(layer);
   if (!own || mix_list_count(own) != count)
-    return mix_onnx_fail(in, MIX_INTERNAL_ERROR, "layer %s has %d weights, not %d", layer->name,
-                         mix_list_count(own), count);
+    return mix_import_fail(in, MIX_INTERNAL_ERROR, "layer %s has %d weights, not %d", layer->name,
+                           mix_list_count(own), count);
   for (int i = 0; i < count && !mix_failed(); i++) {
     mix_variable *variable = mix_list_get(own, i);
     if (!weights[i]) continue;
     if (!mix_shape_equal(mix_variable_shape(variable), mix_tensor_shape(weights[i])))
-      return mix_onnx_fail(in, MIX_FORMAT_ERROR, "weight %d has shape %s; its layer has %s", i,
-                           MIX_SHAPE_TEXT(mix_tensor_shape(weights[i])),
-                           MIX_SHAPE_TEXT(mix_variable_shape(variable)));
+      return mix_import_fail(in, MIX_FORMAT_ERROR, "weight %d has shape %s; its layer has %s", i,
+                             MIX_SHAPE_TEXT(mix_tensor_shape(weights[i])),
+                             MIX_SHAPE_TEXT(mix_variable_shape(variable)));
     mix_variable_assign(variable, mix_cast(weights[i], mix_variable_true_dtype(variable)));
   }
   return !mix_failed();
 }
 
-static mix_layer *new_layer(mix_onnx_import *in, const char *class_name, json_t *config, const char *weight) {
+static mix_layer *new_layer(mix_import *in, const char *class_name, json_t *config, const char *weight) {
   const char *name = module_name(in, weight);
   if (name) mix_json_set(config, "name", json_string(name));
   mix_layer *layer =
@@ -244,9 +244,9 @@ static mix_layer *new_layer(mix_onnx_import *in, const char *class_name, json_t 
   return layer;
 }
 
-mix_list *mix_onnx_call_layer(mix_onnx_import *in, const char *class_name, json_t *config, mix_tensor *x,
-                              mix_list *states, const char *weight, const char *key, int count,
-                              mix_tensor *const *weights) {
+mix_list *mix_import_call_layer(mix_import *in, const char *class_name, json_t *config, mix_tensor *x,
+                                mix_list *states, const char *weight, const char *key, int count,
+                                mix_tensor *const *weights) {
   const json_t *former = key ? json_object_get(in->layers, key) : NULL;
   mix_layer *layer = NULL;
   if (former)
@@ -268,29 +268,30 @@ mix_list *mix_onnx_call_layer(mix_onnx_import *in, const char *class_name, json_
 /* ---- weights of no layer ---- */
 
 /* 0 for one row, whatever the data are. */
-static mix_tensor *zero_of_input(mix_onnx_import *in) {
+static mix_tensor *zero_of_input(mix_import *in) {
   mix_tensor *x = mix_list_count(in->inputs) ? mix_list_get(in->inputs, 0) : NULL;
-  if (!x) return mix_onnx_fail(in, MIX_UNSUPPORTED, "the model has weights, and no inputs");
+  if (!x) return mix_import_fail(in, MIX_UNSUPPORTED, "the model has weights, and no inputs");
   json_t *key =
       MIX_PACK("[{s:s,s:{s:i,s:i,s:n}}]", "class_name", "__slice__", "config", "start", 0, "stop", 1, "step");
   for (int i = 1; i < mix_tensor_shape(x).rank; i++) mix_json_append(key, json_integer(0));
-  mix_list *first = mix_onnx_run(in, "GetItem", 1, &x, NULL, MIX_PACK("[o]", key));
-  return first ? mix_onnx_apply(in, "ZerosLike", mix_list_get(first, 0), MIX_PACK("{s:s}", "dtype", "int32"))
-               : NULL;
+  mix_list *first = mix_import_run(in, "GetItem", 1, &x, NULL, MIX_PACK("[o]", key));
+  return first
+             ? mix_import_apply(in, "ZerosLike", mix_list_get(first, 0), MIX_PACK("{s:s}", "dtype", "int32"))
+             : NULL;
 }
 
-mix_tensor *mix_onnx_parameter(mix_onnx_import *in, mix_tensor *value, const char *name, bool trains) {
+mix_tensor *mix_import_parameter(mix_import *in, mix_tensor *value, const char *name, bool trains) {
   const mix_shape shape = mix_tensor_shape(value);
   const int64_t size = mix_shape_size(shape);
-  if (size < 1) return mix_onnx_fail(in, MIX_UNSUPPORTED, "a weight without elements");
+  if (size < 1) return mix_import_fail(in, MIX_UNSUPPORTED, "a weight without elements");
   if (!in->zero && !(in->zero = zero_of_input(in))) return NULL;
-  mix_tensor *row = mix_onnx_evaluated(in, mix_reshape(value, MIX_SHAPE(1, size)));
+  mix_tensor *row = mix_import_evaluated(in, mix_reshape(value, MIX_SHAPE(1, size)));
   json_t *config = MIX_PACK("{s:i,s:I,s:b,s:s}", "input_dim", 1, "output_dim", (json_int_t)size, "trainable",
                             trains, "dtype", mix_dtype_name(mix_tensor_dtype(value)));
   mix_list *result =
-      row ? mix_onnx_call_layer(in, "Embedding", config, in->zero, NULL, name, NULL, 1, &row) : NULL;
+      row ? mix_import_call_layer(in, "Embedding", config, in->zero, NULL, name, NULL, 1, &row) : NULL;
   if (!row) json_decref(config);
-  return result ? mix_onnx_apply(in, "Reshape", mix_list_get(result, 0),
-                                 MIX_PACK("{s:o}", "newshape", mix_onnx_list(shape.rank, shape.dims)))
+  return result ? mix_import_apply(in, "Reshape", mix_list_get(result, 0),
+                                   MIX_PACK("{s:o}", "newshape", mix_import_list(shape.rank, shape.dims)))
                 : NULL;
 }

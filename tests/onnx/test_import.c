@@ -1,0 +1,301 @@
+/* Models of ONNX as they are read: structure, values, training, refusals, files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "onnx/graphs.h"
+#include "onnx/import.h"
+#include "support/folder.h"
+#include <math.h>
+#include <mixtape/mixtape.h>
+#include <stdio.h>
+
+/* The model of a file, which is freed. The bytes stay until the end of the test program. */
+static mix_model *read_bytes(mix_message bytes) {
+  mix_onnx_file file;
+  assert_false(bytes.failed);
+  mix_model *model =
+      mix_onnx_open_memory(&file, "test.onnx", bytes.data, bytes.size) ? mix_import_file(&file, NULL) : NULL;
+  mix_message_free(&bytes);
+  return model;
+}
+
+static mix_tensor *ramp(mix_dtype dtype, mix_shape shape, int modulus) {
+  double numbers[1024];
+  for (int i = 0; i < mix_shape_size(shape); i++) numbers[i] = i % modulus;
+  return mix_tensor_from_doubles(numbers, dtype, shape);
+}
+
+static void read_all(mix_tensor *x, float *values) {
+  assert_non_null(x);
+  assert_int_equal(mix_tensor_read(x, MIX_FLOAT32, values, mix_shape_size(mix_tensor_shape(x))), MIX_OK);
+}
+
+static float weight_at(int i) { return (float)(i % 7 - 3) / 8; }
+
+/* ---- values ---- */
+
+/* Against loops over the same numbers: products of eighths are exact, softmax is not (1e-6). */
+static void products_become_dense(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = read_bytes(graph_mlp());
+    assert_non_null(model);
+    assert_int_equal(mix_list_count(mix_model_weights(model)), 4);
+    assert_non_null(mix_model_get_layer(model, "fc1"));
+    assert_non_null(mix_model_get_layer(model, "fc2"));
+    float x[8], y[6], hidden[5], out[3];
+    mix_tensor *input = ramp(MIX_FLOAT32, MIX_SHAPE(2, 4), 5);
+    read_all(input, x);
+    read_all(mix_model_call(model, input), y);
+    for (int n = 0; n < 2; n++) {
+      float sum = 0;
+      for (int j = 0; j < 5; j++) {
+        hidden[j] = weight_at(j);
+        for (int i = 0; i < 4; i++) hidden[j] += 2 * x[4 * n + i] * weight_at(4 * j + i);
+        if (hidden[j] < 0) hidden[j] = 0;
+      }
+      for (int k = 0; k < 3; k++) {
+        out[k] = weight_at(k);
+        for (int j = 0; j < 5; j++) out[k] += hidden[j] * weight_at(3 * j + k);
+        out[k] = expf(out[k]);
+        sum += out[k];
+      }
+      for (int k = 0; k < 3; k++) assert_float_equal(y[3 * n + k], out[k] / sum, 1e-6);
+    }
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* x at row r and column c of 6 with a border of 0. */
+static float pixel(const float *x, int r, int c) {
+  return r < 0 || c < 0 || r > 5 || c > 5 ? 0 : x[6 * r + c];
+}
+
+static float convolved(const float *x, int f, int r, int c) {
+  float sum = weight_at(f);
+  for (int i = 0; i < 2; i++)
+    for (int u = 0; u < 3; u++)
+      for (int v = 0; v < 3; v++)
+        sum += pixel(x + 36 * i, 2 * r + u - 1, 2 * c + v - 1) * weight_at(((f * 2 + i) * 3 + u) * 3 + v);
+  return sum;
+}
+
+/* The same for a convolution with steps of 2, one of each channel, statistics and a maximum; 1e-5: the root.
+ */
+static void convolutions_have_channels_first(void **state) {
+  static const float scale[] = {1, 2, 0.5F, 1};
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = read_bytes(graph_cnn());
+    assert_non_null(model);
+    float x[72], y[16], made[4][2][2];
+    mix_tensor *input = ramp(MIX_FLOAT32, MIX_SHAPE(1, 2, 6, 6), 11);
+    read_all(input, x);
+    mix_tensor *output = mix_model_call(model, input);
+    assert_true(mix_shape_equal(mix_tensor_shape(output), MIX_SHAPE(1, 16)));
+    read_all(output, y);
+    for (int f = 0; f < 4; f++)
+      for (int r = 0; r < 2; r++)
+        for (int c = 0; c < 2; c++) {
+          float sum = 0;
+          for (int u = 0; u < 2; u++)
+            for (int v = 0; v < 2; v++) sum += convolved(x, f, r + u, c + v) * weight_at((f * 2 + u) * 2 + v);
+          made[f][r][c] = (sum - weight_at(f)) / sqrtf(scale[f] + 0.5F) * scale[f] + weight_at(f);
+        }
+    for (int f = 0; f < 4; f++)
+      for (int r = 0; r < 2; r++)
+        for (int c = 0; c < 2; c++) {
+          float most = -INFINITY;
+          for (int u = r - 1; u <= r; u++)
+            for (int v = c - 1; v <= c; v++)
+              if (u >= 0 && v >= 0 && made[f][u][v] > most) most = made[f][u][v];
+          assert_float_equal(y[(f * 2 + r) * 2 + c], most, 1e-5 * (1 + fabsf(most)));
+        }
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+static mix_variable *variable_of_size(mix_model *model, int64_t size) {
+  mix_list *weights = mix_model_trainable_variables(model);
+  for (int i = 0; i < mix_list_count(weights); i++)
+    if (mix_shape_size(mix_variable_shape(mix_list_get(weights, i))) == size) return mix_list_get(weights, i);
+  return NULL;
+}
+
+/* A table that two kinds of nodes read is one weight: both uses move it. */
+static void a_table_read_twice_is_one_weight(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = read_bytes(graph_words());
+    assert_non_null(model);
+    int tables = 0;
+    mix_list *weights = mix_model_trainable_variables(model);
+    for (int i = 0; i < mix_list_count(weights); i++)
+      tables += mix_shape_size(mix_variable_shape(mix_list_get(weights, i))) == 24;
+    assert_int_equal(tables, 1);
+    /* words, positions, scale and shift, three of the LSTM */
+    assert_int_equal(mix_list_count(weights), 7);
+    float before[24], after[24];
+    mix_tensor *ids = ramp(MIX_INT64, MIX_SHAPE(2, 3), 3), *target = ramp(MIX_FLOAT32, MIX_SHAPE(2, 3, 6), 5);
+    assert_true(mix_shape_equal(mix_tensor_shape(mix_model_call(model, ids)), MIX_SHAPE(2, 3, 6)));
+    mix_variable *table = variable_of_size(model, 24);
+    read_all(mix_variable_value(table), before);
+    mix_model_compile(model, .loss = "mean_squared_error", .optimizer_name = "sgd");
+    assert_non_null(mix_model_train_on_batch(model, ids, target));
+    read_all(mix_variable_value(table), after);
+    /* rows 3 to 5 are no word of the data, and move by the product alone */
+    for (int i = 12; i < 24; i++) assert_true(before[i] != after[i]);
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* ---- one node ---- */
+
+static mix_model *one_node(const char *op, const char *inputs, int64_t opset) {
+  graph g = {{0}};
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  add_floats(&g, "w", DIMS(4, 4));
+  ADD_INTS(&g, "shape", 2, 2);
+  add_node(&g, op, inputs, "y");
+  add_output(&g, "y");
+  return read_bytes(model_of(&g, opset));
+}
+
+static void refused(mix_model *model, mix_status status, const char *part) {
+  assert_null(model);
+  assert_int_equal(mix_error(), status);
+  if (!strstr(mix_error_message(), part)) print_message("%s\n", mix_error_message());
+  assert_non_null(strstr(mix_error_message(), part));
+  mix_error_clear();
+}
+
+static void what_is_not_read_is_named(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    refused(one_node("Det", "x", 17), MIX_UNSUPPORTED,
+            "node 'y' (Det, operator set 17): the operator Det is not supported");
+    refused(one_node("Relu", "z", 17), MIX_FORMAT_ERROR, "input 'z' is made by no node before it");
+    refused(one_node("Relu", "x", 8), MIX_UNSUPPORTED, "operator set 8 of ONNX; expected 9 to 23");
+    refused(one_node("Relu", "x", 99), MIX_UNSUPPORTED, "operator set 99");
+    set_string("auto_pad", "SAME_LOWER");
+    refused(one_node("MaxPool", "x", 17), MIX_UNSUPPORTED, "an input of rank 2");
+    set_int("axis", 7);
+    refused(one_node("Softmax", "x", 17), MIX_FORMAT_ERROR, "axis 7 of a tensor of rank 2");
+    set_int("to", 8);
+    refused(one_node("Cast", "x", 17), MIX_UNSUPPORTED, "element type 8");
+    refused(one_node("Reshape", "w shape", 17), MIX_VALUE_ERROR, "node 'y' (Reshape");
+    refused(one_node("Identity", "w", 17), MIX_UNSUPPORTED, "output 'y' does not depend on the inputs");
+  }
+}
+
+/* ---- files ---- */
+
+static void write_file(const char *path, mix_message bytes) {
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes.data, 1, bytes.size, file), bytes.size);
+  fclose(file);
+  mix_message_free(&bytes);
+}
+
+/* A Gemm whose kernel lies in another file. */
+static mix_message graph_external(const char *location) {
+  graph g = {{0}};
+  mix_message kernel = tensor_message("w", MIX_FLOAT32, DIMS(4, 4), NULL), entry = {0};
+  mix_message_integer(&kernel, MIX_ONNX_TENSOR_LOCATION, 1);
+  mix_message_text(&entry, MIX_ONNX_ENTRY_KEY, "location");
+  mix_message_text(&entry, MIX_ONNX_ENTRY_VALUE, location);
+  mix_message_message(&kernel, MIX_ONNX_TENSOR_EXTERNAL, &entry);
+  mix_message_message(&g.message, MIX_ONNX_GRAPH_INITIALIZER, &kernel);
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  add_node(&g, "MatMul", "x w", "y");
+  add_output(&g, "y");
+  return model_of(&g, 17);
+}
+
+static mix_model *load_external(const char *folder, const char *location) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/external.onnx", folder);
+  write_file(path, graph_external(location));
+  return mix_model_load(path);
+}
+
+static void external_data_stay_in_the_folder(void **state) {
+  (void)state;
+  const char *folder = test_folder;
+  char path[512];
+  float kernel[16], y[16];
+  for (int i = 0; i < 16; i++) kernel[i] = weight_at(i);
+  snprintf(path, sizeof path, "%s/weights.bin", folder);
+  FILE *file = fopen(path, "wb");
+  assert_int_equal(fwrite(kernel, sizeof kernel, 1, file), 1);
+  fclose(file);
+  MIX_SCOPE {
+    mix_model *model = load_external(folder, "weights.bin");
+    assert_non_null(model);
+    const float one[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    read_all(mix_model_call(model, mix_tensor_from(one, MIX_FLOAT32, MIX_SHAPE(4, 4))), y);
+    assert_memory_equal(y, kernel, sizeof kernel);
+    refused(load_external(folder, "../weights.bin"), MIX_FORMAT_ERROR,
+            "expected a file in the model's folder");
+    refused(load_external(folder, "a/../../weights.bin"), MIX_FORMAT_ERROR,
+            "expected a file in the model's folder");
+    refused(load_external(folder, path), MIX_FORMAT_ERROR, "expected a file in the model's folder");
+    refused(load_external(folder, "other.bin"), MIX_IO_ERROR, "other.bin is missing");
+  }
+}
+
+/* What is read is saved as Keras's layers and operations, and predicts the same bits. */
+static void a_model_of_onnx_is_saved_as_one_of_keras(void **state) {
+  (void)state;
+  char path[512], saved[512];
+  snprintf(path, sizeof path, "%s/words.onnx", test_folder);
+  snprintf(saved, sizeof saved, "%s/words.keras", test_folder);
+  write_file(path, graph_words());
+  MIX_SCOPE {
+    float a[36], b[36];
+    mix_tensor *ids = ramp(MIX_INT64, MIX_SHAPE(2, 3), 6);
+    mix_model *model = mix_model_load(path);
+    assert_non_null(model);
+    assert_int_equal(mix_model_save(model, saved), MIX_OK);
+    read_all(mix_model_call(model, ids), a);
+    read_all(mix_model_call(mix_model_load(saved), ids), b);
+    assert_memory_equal(a, b, sizeof a);
+    mix_model *narrow = mix_model_load(path, .policy = "mixed_bfloat16");
+    assert_non_null(narrow);
+    read_all(mix_model_call(narrow, ids), b);
+    /* 8 bits of each number, through an LSTM and two products of four terms */
+    for (int i = 0; i < 36; i++) assert_float_equal(a[i], b[i], 0.05);
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* The table is searched by bisection. */
+static void operators_stand_in_order(void **state) {
+  (void)state;
+  int count = 0;
+  for (const mix_import_operator *o = mix_import_operators; o->name; o++, count++) {
+    assert_ptr_equal(mix_import_operator_named(o->name), o);
+    assert_true((o->convert != NULL) != (o->operation != NULL));
+    if (o->operation) assert_non_null(mix_keras_operation_named(o->operation));
+  }
+  assert_true(count > 100);
+  assert_null(mix_import_operator_named("Det"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_become_dense),
+      cmocka_unit_test(convolutions_have_channels_first),
+      cmocka_unit_test(a_table_read_twice_is_one_weight),
+      cmocka_unit_test(what_is_not_read_is_named),
+      cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
+      cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
+      cmocka_unit_test(operators_stand_in_order),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
