@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LEAST_OF_MASKS = 10000 };
+
 void *mix_import_fail(const mix_import *in, mix_status status, const char *format, ...) {
   char text[512];
   va_list arguments;
@@ -87,11 +89,23 @@ bool mix_import_has_symbolic(mix_import *in) {
   return false;
 }
 
+/* Masks that are added to logits hold numbers that no weight has. */
+static bool is_mask(mix_import *in, mix_tensor *x) {
+  const bool constant = !mix_tensor_is_symbolic(x) && mix_shape_size(mix_tensor_shape(x)) > 0;
+  if (!constant || mix_tensor_dtype(x) == MIX_DTYPE_NONE) return false;
+  mix_tensor *most = mix_import_evaluated(in, mix_reduce_max(mix_abs(x), MIX_ALL_AXES, false));
+  return most && mix_tensor_item(most) >= LEAST_OF_MASKS;
+}
+
 mix_tensor *mix_import_operand(mix_import *in, int index) {
   mix_import_value *value = mix_import_input(in, index);
   if (!value) return mix_import_fail(in, MIX_FORMAT_ERROR, "it lacks input %d", index);
   mix_tensor *tensor = mix_import_tensor_of(in, value);
   if (!tensor || !value->weight || !mix_import_has_symbolic(in)) return tensor;
+  if (!value->parameter && !value->shared && is_mask(in, tensor)) {
+    value->weight = NULL;
+    return tensor;
+  }
   if (value->uniform) return mix_import_parameter(in, tensor, value->weight, true);
   if (!value->parameter) value->parameter = mix_import_parameter(in, tensor, value->weight, true);
   return value->parameter;

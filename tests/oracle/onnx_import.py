@@ -51,7 +51,8 @@ class Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(outputs)
         self.down = None
         if stride != 1 or inputs != outputs:
-            self.down = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.down = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                                      nn.BatchNorm2d(outputs))
 
     def forward(self, x):
         y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
@@ -79,8 +80,8 @@ class MobileNet(nn.Module):
         super().__init__()
 
         def convolution(inputs, outputs, size, stride, groups):
-            return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
-                                 nn.BatchNorm2d(outputs), nn.ReLU6())
+            convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False)
+            return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU6())
 
         self.features = nn.Sequential(
             convolution(3, 16, 3, 2, 1), convolution(16, 16, 3, 1, 16), nn.Conv2d(16, 8, 1, bias=False),
@@ -111,7 +112,8 @@ class Bert(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.words, self.positions, self.kinds = nn.Embedding(60, 32), nn.Embedding(16, 32), nn.Embedding(2, 32)
+        self.words, self.positions = nn.Embedding(60, 32), nn.Embedding(16, 32)
+        self.kinds = nn.Embedding(2, 32)
         self.norm = nn.LayerNorm(32, eps=1e-12)
         self.query, self.key, self.value, self.output = (nn.Linear(32, 32) for _ in range(4))
         self.norm1, self.norm2 = nn.LayerNorm(32, eps=1e-12), nn.LayerNorm(32, eps=1e-12)
@@ -252,7 +254,8 @@ def export(model, x, path, old):
 def run(*arguments):
     done = subprocess.run([options.program, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(" ".join(map(str, arguments[:3])) + ": " + (done.stderr or done.stdout).strip()[-600:])
+        message = (done.stderr or done.stdout).strip()[-600:]
+        raise RuntimeError(" ".join(map(str, arguments[:3])) + ": " + message)
 
 
 def freeze(path, frozen):
@@ -312,8 +315,8 @@ def check(name, model, x, folder):
             run("predict", "--model", keras, *data, "--output", outputs[1])
             say(title, "converted", difference(np.load(outputs[1]), np.load(outputs[0])), 0)
             freeze(keras, frozen)
-            run("train", "--model", frozen, *data, "--epochs", STEPS, "--optimizer", f"sgd:learning_rate={RATE}",
-                "--loss", "mean_squared_error", "--metrics", "mse", "--save", trained, "--verbose", 0)
+            run("train", "--model", frozen, *data, "--epochs", STEPS, "--optimizer",
+                f"sgd:learning_rate={RATE}", "--loss", "mean_squared_error", "--metrics", "mse", "--save", trained, "--verbose", 0)
             run("predict", "--model", trained, *data, "--output", outputs[2])
             train_second_bias(model, old)
             expected = train(model, x, target)
