@@ -72,9 +72,10 @@ typedef struct mix_load_options {
  * mixed_float16 has that policy as its own, so that compile scales the loss; layers keep their own policies.
  * Whatever the file says, no other file is opened, no code of it runs, and memory stays in proportion to its
  * size. A model in ONNX (docs/manual/onnx.md) is read as layers and operations of Keras 3, not compiled; its
- * weights may lie in other files of its folder. FormatError for damaged files; ValueError for classes that are
- * not known (mix_register_layer) and weights that do not fit, NotImplementedError for Lambda layers, whose
- * code is Python, and operators that nothing here stands for; a state of another optimizer is a warning. */
+ * weights may lie in other files of its folder. FormatError for damaged files; ValueError for classes that
+ * are not known (mix_register_layer) and weights that do not fit, NotImplementedError for Lambda layers,
+ * whose code is Python, and operators that nothing here stands for; a state of another optimizer is a
+ * warning. */
 MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
 #ifndef __cplusplus
 /* mix_model_load("model.keras", .no_compile = true) */

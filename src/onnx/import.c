@@ -113,8 +113,8 @@ static mix_tensor *input_of(mix_import *in, const mix_onnx_value_info *info) {
       .size = sizeof options, .dtype = mix_dtype_name(info->dtype), .semantics = in->semantics};
   if (info->dtype == MIX_DTYPE_NONE || info->too_many_axes || !info->has_shape || !info->shape.rank)
     return mix_fail_unsupported(
-        "%s: input '%.100s' has element type %lld and %d axes; expected a type that tensors have, and 1 to %d "
-        "axes",
+        "%s: input '%.100s' has element type %lld and %d axes; expected a type that tensors "
+        "have, and 1 to %d axes",
         in->file->path, info->name, (long long)info->type, info->shape.rank, MIX_MAX_RANK);
   options.batch_size = info->shape.dims[0] == MIX_UNKNOWN ? 0 : info->shape.dims[0];
   options.shape.rank = info->shape.rank - 1;

@@ -316,7 +316,8 @@ def check(name, model, x, folder):
             say(title, "converted", difference(np.load(outputs[1]), np.load(outputs[0])), 0)
             freeze(keras, frozen)
             run("train", "--model", frozen, *data, "--epochs", STEPS, "--optimizer",
-                f"sgd:learning_rate={RATE}", "--loss", "mean_squared_error", "--metrics", "mse", "--save", trained, "--verbose", 0)
+                f"sgd:learning_rate={RATE}", "--loss", "mean_squared_error", "--metrics", "mse", "--save",
+                trained, "--verbose", 0)
             run("predict", "--model", trained, *data, "--output", outputs[2])
             train_second_bias(model, old)
             expected = train(model, x, target)
