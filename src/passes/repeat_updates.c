@@ -218,7 +218,9 @@ static bool copy_exchanged(mix_ir *ir) {
   return true;
 }
 
-static bool hands_on(const mix_ir *ir, int n) { return mix_op_hands_on(ir->nodes[n].op); }
+static bool hands_on(const mix_ir *ir, int n) {
+  return !ir->nodes[n].dead && mix_op_hands_on(ir->nodes[n].op);
+}
 
 /* Marks what comes of shares that are handed on, and what conditions and other exchanges need that do not. */
 static bool find_early(const mix_ir *ir, bool *handed, bool *early) {
@@ -272,5 +274,6 @@ bool mix_pass_repeat_updates(mix_ir *ir) {
     if (node->output_count > MIX_PROGRAM_MAX || mix_program_may_fail(node->program)) continue;
     if (choose(&u, node, moved, &guard) && !divide(&u, n, moved, guard)) return false;
   }
-  return copy_exchanged(ir) && (ir->node_count == count || (mix_ir_sort(ir) && hand_on_last(ir)));
+  /* Also where this rank has no share: the order of exchanges is that of all ranks. */
+  return copy_exchanged(ir) && (ir->node_count == count || mix_ir_sort(ir)) && hand_on_last(ir);
 }
