@@ -383,6 +383,8 @@ static void every_layer_has_a_trial(void **state) {
                  layers[n].kind == &mix_category_encoding_kind ||
                  layers[n].kind->class.cell_states /* tried inside mix_rnn */ ||
                  layers[n].kind->call_has_form /* tests/saving/test_tf_operations.c */ ||
+                 layers[n].kind == &mix_add_loss_kind || /* both: tests/saving/test_added_layers.c */
+                 layers[n].kind == &mix_add_metric_kind ||
                  layers[n].kind == &mix_identity_layer_kind; /* tests/saving/test_keras_files.c */
     for (int i = 0; i < TRIALS; i++) found |= tried[i] == layers[n].kind;
     if (!found) fail_msg("%s has no trial in tests/nn/test_layers_all.c", layers[n].name);
