@@ -2,6 +2,7 @@
 #include "saving/write_weights.h"
 
 #include "base/error.h"
+#include "nn/layers/builtin.h"
 #include "nn/layers/lora.h"
 #include "saving/read_weights.h"
 #include "saving/weight_tree.h"
@@ -75,12 +76,31 @@ static bool write_object(void *context, const char *path, const char *name, mix_
   return true;
 }
 
+static bool count_added_metric(void *context, const char *path, mix_layer *layer) {
+  *(int *)context += layer->kind == &mix_add_metric_kind;
+  return true;
+}
+
+/* tf_keras makes the means of AddMetric with the model, and misses them in a file. They begin anew. */
+static bool write_added_metrics(writing *w, mix_model *model) {
+  int count = 0;
+  if (!mix_visit_weight_layers(model, count_added_metric, &count)) return false;
+  for (int i = 0; i < count && !mix_failed(); i++) {
+    char path[40] = "metrics/mean";
+    if (i) snprintf(path, sizeof path, "metrics/mean_%d", i);
+    mix_variable *total = mix_variable_new(mix_scalar(0, MIX_FLOAT32), .not_trainable = true),
+                 *number = mix_variable_new(mix_scalar(0, MIX_FLOAT32), .not_trainable = true);
+    if (!mix_failed()) write_object(w, path, "mean", mix_list_of(total, number));
+  }
+  return !mix_failed();
+}
+
 mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer, bool archive) {
   const bool places = archive && model->semantics->saved_names_skip_seen;
   bool (*visit_all)(mix_model *, mix_weight_visit *, void *) =
       places ? mix_visit_weight_places : mix_visit_weight_tree;
   writing w = {mix_hdf5_writer_new(call), model->semantics, no_optimizer};
-  return w.file && visit_all(model, write_object, &w) ? w.file : NULL;
+  return w.file && visit_all(model, write_object, &w) && write_added_metrics(&w, model) ? w.file : NULL;
 }
 
 mix_hdf5_writer *mix_weights_file_without(mix_model *model, mix_layer *skipped, const char *call) {
