@@ -14,8 +14,9 @@ typedef enum mix_export_weights {
 typedef struct mix_export_options {
   size_t size;
   const char *path; /* required: ends in .onnx */
-  /* The version of ONNX's operators, 17 to 23. 0: 17, or 22 where a layer computes in bfloat16. ValueError
-   * for bfloat16 below 22 where the model has convolutions, pooling or the like, which lack it there. */
+  /* The version of ONNX's operators, 17 to 23. 0: what the model needs: 17, 18 for operations on bits, 19 for
+   * float8, 22 for bfloat16. ValueError for one that lacks an operation's dtype, as that of convolutions,
+   * pooling and recurrent layers in bfloat16 below 22. */
   int opset;
   mix_export_weights weights;
   /* float16 and bfloat16 become float32, for a runtime that has no kernels for them. */
@@ -24,14 +25,17 @@ typedef struct mix_export_options {
    * take, as protobuf wants. Below 0: always */
   int64_t external_bytes;
   int64_t batch; /* fixes the number of examples, where an operation is written for one; 0: any */
+  /* Multiplications and additions by channel behind a convolution in float32, as of BatchNormalization,
+   * become part of its kernel and bias. */
+  bool fold_normalization;
 } mix_export_options;
 /* Writes what mix_model_predict computes as ONNX: inputs by the names of the input layers, outputs as Keras's
  * own export names them ("Identity:0", "Identity_1:0", ...), axis 0 of all of them any batch, dtypes as the
- * policies say, weights by their paths. Recurrent layers are LSTM, GRU and RNN
- * where these compute the same, and Loop with a mask or another cell. The file is replaced whole or not
- * at all. NotImplementedError, which names operation and layer, for what ONNX has no operator for and for a
- * layer that changes its state as it predicts; ValueError for an input of which more than the batch is
- * unknown, a model without weights yet, and another name. Reads the model. */
+ * policies say, weights by their paths. Recurrent layers are LSTM, GRU and RNN where these compute the same,
+ * and Loop with a mask or another cell. The file is replaced whole or not at all. NotImplementedError, which
+ * names operation and layer, for what ONNX has no operator for and for a layer that changes its state as it
+ * predicts; ValueError for an input of which more than the batch is unknown, a model without weights yet, and
+ * another name. Reads the model. */
 MIX_API mix_status mix_model_export_with(mix_model *model, const mix_export_options *options);
 #ifndef __cplusplus
 /* mix_model_export(model, "model.onnx", .opset = 22) */

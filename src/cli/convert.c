@@ -19,7 +19,7 @@ static void usage(FILE *out) {
       "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
       "                       [--weight-map FILE.json|NAME]\n"
       "                       [--opset N] [--weights compute|float32] [--widen]\n"
-      "                       [--batch N] [--verify DATA]\n"
+      "                       [--batch N] [--fold] [--verify DATA]\n"
       "\n"
       "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
       "generation of the file writes it. What IN is, its content says.\n"
@@ -65,7 +65,7 @@ typedef struct conversion {
       *weight_map, *opset, *weights, *verify, *batch;
   double max_shard_size;
   int opset_number, batch_size;
-  bool no_compile, merge_lora, widen;
+  bool no_compile, merge_lora, widen, fold;
 } conversion;
 
 static int wrong(const char *message, const char *value) {
@@ -120,9 +120,9 @@ static bool is_onnx(const char *path) { return ends_in(path, ".onnx"); }
 
 /* Options of files in ONNX alone, or NULL if they agree with OUT. */
 static const char *onnx_problem(const conversion *p) {
-  const bool given = p->opset || p->weights || p->widen || p->verify || p->batch;
+  const bool given = p->opset || p->weights || p->widen || p->verify || p->batch || p->fold;
   if (given && !(p->out && is_onnx(p->out)))
-    return "--opset, --weights, --widen, --batch and --verify are for an OUT in ONNX";
+    return "--opset, --weights, --widen, --batch, --fold and --verify are for an OUT in ONNX";
   if (p->weights && strcmp(p->weights, "compute") && strcmp(p->weights, "float32"))
     return "--weights is compute or float32";
   return NULL;
@@ -148,6 +148,8 @@ static int parse(int argc, char **argv, conversion *p) {
       p->merge_lora = true;
     } else if (!strcmp(argv[i], "--widen")) {
       p->widen = true;
+    } else if (!strcmp(argv[i], "--fold")) {
+      p->fold = true;
     } else if (argv[i][0] == '-' && argv[i][1]) {
       return wrong(": no such option", argv[i]);
     } else if (!p->in) {
@@ -214,7 +216,7 @@ static mix_model *in_generation(const conversion *p, mix_model *model) {
 static int export_onnx(const conversion *p, mix_model *model) {
   const bool kept = p->weights && !strcmp(p->weights, "float32");
   mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen, .batch = p->batch_size,
-                   .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
+                   .fold_normalization = p->fold, .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
   if (mix_failed()) return cli_fail();
   return p->verify ? cli_verify_onnx(model, p->out, p->verify, p->opset_number, p->batch_size) : CLI_OK;
 }

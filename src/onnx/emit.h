@@ -44,6 +44,7 @@ typedef struct mix_onnx_emitter {
   int number;        /* of names so far */
   int opset;
   bool widens;        /* 16 bits become float32 */
+  bool folds;         /* normalisation into convolutions */
   bool keeps_weights; /* in float32, with casts behind them */
   bool failed;        /* with the error recorded */
   /* Writes the nodes of a graph, whose arguments have their names: that of a loop's body. */
@@ -81,6 +82,15 @@ mix_onnx_need mix_onnx_opset_of(const mix_ir *ir, const mix_ir_node *node, bool 
 /* The oldest opset that has all of a graph; with bfloat16 anywhere the one that has all of it. */
 int mix_onnx_default_opset(const mix_ir *ir, bool widens);
 
+/* ---- folded normalisation (emit_fold.c) ---- */
+
+/* By node: the convolution after which all up to that node, which is its only reader, multiplies and adds
+ * numbers by channel that follow from weights; -1: none. In the root's memory; NULL with the error recorded.
+ */
+int *mix_onnx_find_folds(mix_onnx_emitter *e);
+/* Writes the convolution with these numbers in its kernel and bias, as the result of `end`. */
+void mix_onnx_emit_folded(mix_onnx_emitter *e, const mix_ir_node *conv, const mix_ir_node *end);
+
 /* ---- sizes (emit_sizes.c) ---- */
 
 /* The size at `place` of the attributes of the node being written, an int64_t. */
@@ -92,11 +102,10 @@ static inline mix_onnx_size mix_onnx_known(int64_t size) { return (mix_onnx_size
 const char *mix_onnx_sizes(mix_onnx_emitter *e, int count, const mix_onnx_size *sizes);
 /* One of them as a scalar. */
 const char *mix_onnx_size_scalar(mix_onnx_emitter *e, mix_onnx_size size);
-/* "batch", "2*batch+1" */
-const char *mix_onnx_size_text(mix_onnx_emitter *e, mix_onnx_size size);
-
 /* ---- nodes (emit_nodes.c) ---- */
 
+/* "batch", "2*batch+1" */
+const char *mix_onnx_size_text(mix_onnx_emitter *e, mix_onnx_size size);
 /* Attributes of the next node. */
 void mix_onnx_int(mix_onnx_emitter *e, const char *name, int64_t value);
 void mix_onnx_ints(mix_onnx_emitter *e, const char *name, int count, const int64_t *values);
@@ -137,7 +146,7 @@ const char *mix_onnx_int64s(mix_onnx_emitter *e, int count, const int64_t *value
 /* A tensor of the file without a name yet (it gets `name`, or one like it). */
 const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_tensor tensor);
 
-/* ---- shared forms ---- */
+/* ---- shared forms (emit_shared.c) ---- */
 
 /* Dtypes of ours, mapped to those written; nothing where they are equal. */
 const char *mix_onnx_cast(mix_onnx_emitter *e, const char *x, mix_dtype from, mix_dtype to);
@@ -159,6 +168,8 @@ mix_onnx_form mix_onnx_emit_matmul, mix_onnx_emit_einsum, mix_onnx_emit_attentio
 mix_onnx_form mix_onnx_emit_unpack, mix_onnx_emit_dequantize, mix_onnx_emit_matmul_stored;
 mix_onnx_form mix_onnx_emit_conv, mix_onnx_emit_conv_transpose, mix_onnx_emit_max_pool,
     mix_onnx_emit_avg_pool, mix_onnx_emit_resize;
+/* The convolution of a node with another kernel and a bias, which may be NULL. */
+const char *mix_onnx_conv(mix_onnx_emitter *e, const mix_ir_node *node, const char *kernel, const char *bias);
 mix_onnx_form mix_onnx_emit_scan;
 /* A loop as LSTM, GRU or RNN. False, and nothing is written: it is another. */
 bool mix_onnx_emit_recurrent(mix_onnx_emitter *e, const mix_ir_node *node);

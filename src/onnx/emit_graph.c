@@ -165,7 +165,7 @@ static bool emit_node(mix_onnx_emitter *e, const mix_ir_node *node) {
 static void need(const mix_ir *ir, bool *needed, int value) { needed[mix_ir_producer(ir, value)] = true; }
 
 /* Nodes that the results need, in their forms: a loop that becomes one node reads less. */
-static bool *needed_nodes(mix_onnx_emitter *e) {
+static bool *needed_nodes(mix_onnx_emitter *e, const int *folds) {
   const mix_ir *ir = e->ir;
   bool *needed = mix_ir_flags(e->root, ir->node_count + 1);
   for (int r = 0; needed && r < ir->result_count; r++) need(ir, needed, ir->results[r]);
@@ -173,6 +173,10 @@ static bool *needed_nodes(mix_onnx_emitter *e) {
     const mix_ir_node *node = &ir->nodes[n];
     int own[MIX_ONNX_RECURRENT_NEEDS];
     if (!needed[n]) continue;
+    if (folds && folds[n] >= 0) {
+      need(ir, needed, ir->nodes[folds[n]].inputs[0]);
+      continue;
+    }
     const int count = node->body ? mix_onnx_recurrent_needs(e, node, own) : 0;
     for (int i = 0; i < count; i++) need(ir, needed, own[i]);
     for (int i = 0; !count && i < node->input_count; i++) need(ir, needed, node->inputs[i]);
@@ -181,9 +185,19 @@ static bool *needed_nodes(mix_onnx_emitter *e) {
 }
 
 bool mix_onnx_emit_nodes(mix_onnx_emitter *e) {
-  const bool *needed = needed_nodes(e);
-  for (int n = 0; needed && n < e->ir->node_count; n++)
-    if (needed[n] && !emit_node(e, &e->ir->nodes[n])) return false;
+  const bool searches = e->folds && e->ir == e->root;
+  const int *folds = searches ? mix_onnx_find_folds(e) : NULL;
+  const bool *needed = searches && !folds ? NULL : needed_nodes(e, folds);
+  for (int n = 0; needed && n < e->ir->node_count; n++) {
+    const mix_ir_node *node = &e->ir->nodes[n];
+    if (!needed[n]) continue;
+    e->node = node;
+    if (folds && folds[n] >= 0)
+      mix_onnx_emit_folded(e, &e->ir->nodes[folds[n]], node);
+    else if (!emit_node(e, node))
+      return false;
+    if (e->failed || mix_failed()) return false;
+  }
   return needed;
 }
 

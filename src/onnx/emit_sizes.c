@@ -1,9 +1,5 @@
 /* Sizes that depend on the batch. */
 #include "onnx/emit.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-
 /* From the size in the graph of each batch. */
 static mix_onnx_size fit(mix_onnx_emitter *e, const mix_ir_node *node, const int64_t *sizes) {
   const int64_t step = e->batches[1] - e->batches[0];
@@ -31,18 +27,6 @@ mix_onnx_size mix_onnx_axis(mix_onnx_emitter *e, int value, int axis) {
   int64_t sizes[MIX_ONNX_BATCHES] = {e->ir->values[value].shape.dims[axis]};
   for (int i = 1; i < MIX_ONNX_BATCHES; i++) sizes[i] = e->others[i - 1]->values[value].shape.dims[axis];
   return fit(e, &e->ir->nodes[e->ir->values[value].node], sizes);
-}
-
-const char *mix_onnx_size_text(mix_onnx_emitter *e, mix_onnx_size size) {
-  char *text = mix_ir_alloc(e->root, 64), factor[24] = "", rest[24] = "";
-  if (!text) {
-    e->failed = true;
-    return "";
-  }
-  if (size.factor != 1) snprintf(factor, sizeof factor, "%" PRId64 "*", size.factor);
-  if (size.rest) snprintf(rest, sizeof rest, "%+" PRId64, size.rest);
-  snprintf(text, 64, "%sbatch%s", factor, rest);
-  return text;
 }
 
 /* Nodes of the root, before all others, so that loops see them too. */

@@ -21,10 +21,10 @@ static const char *channels_last(mix_onnx_emitter *e, const char *x, int rank) {
 }
 
 /* (spatial..., channels of a group, filters) as (filters, channels of a group, spatial...). */
-static const char *kernel_of(mix_onnx_emitter *e, const mix_ir_node *node, const mix_conv_attributes *a) {
+static const char *kernel_of(mix_onnx_emitter *e, const mix_ir_node *node, const char *kernel) {
+  const mix_conv_attributes *a = node->attributes;
   const mix_shape shape = mix_onnx_operand_type(e, node, 1).shape;
   const int axes = shape.rank - 2;
-  const char *kernel = mix_onnx_operand(e, node, 1);
   int permutation[MIX_MAX_RANK] = {axes + 1, axes};
   if (!a->groups) {
     mix_onnx_size sizes[MIX_MAX_RANK];
@@ -55,21 +55,27 @@ static bool knows_sizes(mix_onnx_emitter *e, const mix_ir_node *node) {
   return true;
 }
 
-void mix_onnx_emit_conv(mix_onnx_emitter *e, const mix_ir_node *node) {
+const char *mix_onnx_conv(mix_onnx_emitter *e, const mix_ir_node *node, const char *kernel,
+                          const char *bias) {
   const mix_conv_attributes *a = node->attributes;
   const mix_shape x = mix_onnx_operand_type(e, node, 0).shape,
-                  kernel = mix_onnx_operand_type(e, node, 1).shape;
+                  shape = mix_onnx_operand_type(e, node, 1).shape;
   const int axes = x.rank - 2;
   int64_t pads[2 * MIX_CONV_AXES];
-  if (!knows_sizes(e, node)) return;
+  if (!knows_sizes(e, node)) return "";
   for (int d = 0; d < axes; d++) {
     pads[d] = a->before.dims[d];
     pads[axes + d] = a->after.dims[d];
   }
-  const char *from = channels_first(e, mix_onnx_operand(e, node, 0), x.rank), *by = kernel_of(e, node, a);
+  const char *operands[] = {channels_first(e, mix_onnx_operand(e, node, 0), x.rank),
+                            kernel_of(e, node, kernel), bias};
   mix_onnx_ints(e, "pads", 2 * axes, pads);
-  put_window(e, a, &kernel, axes, a->groups ? a->groups : x.dims[x.rank - 1]);
-  mix_onnx_result(e, node, 0, channels_last(e, mix_onnx_node2(e, "Conv", from, by), x.rank));
+  put_window(e, a, &shape, axes, a->groups ? a->groups : x.dims[x.rank - 1]);
+  return channels_last(e, mix_onnx_node(e, "Conv", bias ? 3 : 2, operands), x.rank);
+}
+
+void mix_onnx_emit_conv(mix_onnx_emitter *e, const mix_ir_node *node) {
+  mix_onnx_result(e, node, 0, mix_onnx_conv(e, node, mix_onnx_operand(e, node, 1), NULL));
 }
 
 /* The gradient of the input. Rows that no cell of the kernel reaches are added at the end. */
@@ -90,7 +96,8 @@ void mix_onnx_emit_conv_transpose(mix_onnx_emitter *e, const mix_ir_node *node) 
     more[dy.rank + 2 + d] = after < 0 ? -after : 0;
     lacks |= after < 0;
   }
-  const char *from = channels_first(e, mix_onnx_operand(e, node, 0), dy.rank), *by = kernel_of(e, node, a);
+  const char *from = channels_first(e, mix_onnx_operand(e, node, 0), dy.rank),
+             *by = kernel_of(e, node, mix_onnx_operand(e, node, 1));
   mix_onnx_ints(e, "pads", 2 * axes, pads);
   put_window(e, a, &kernel, axes, a->groups ? a->groups : dx.dims[dx.rank - 1]);
   const char *y = mix_onnx_node2(e, "ConvTranspose", from, by);

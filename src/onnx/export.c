@@ -143,6 +143,7 @@ static bool export_graphs(mix_model *model, const mix_export_options *options, g
                         .call = CALL,
                         .opset = options->opset ? options->opset : mix_onnx_default_opset(ir, options->widen),
                         .widens = options->widen,
+                        .folds = options->fold_normalization,
                         .keeps_weights = options->weights == MIX_EXPORT_FLOAT32,
                         .graph = mix_onnx_emit_nodes};
   for (int i = 0; i < MIX_ONNX_BATCHES; i++) e.batches[i] = g->of[i]->values[0].shape.dims[0];

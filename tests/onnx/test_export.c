@@ -3,6 +3,7 @@
 #include "onnx/onnx_text.h"
 
 #include "base/alloc.h"
+#include <math.h>
 
 static void assert_good(void) {
   if (mix_error() != MIX_OK) fail_msg("%s: %s", mix_status_name(mix_error()), mix_error_message());
@@ -181,6 +182,43 @@ static void gates_are_in_the_order_of_onnx(void **state) {
   }
 }
 
+/* Within what the last bits of rsqrt, and of two products after it, can move. */
+static void assert_close(const char *tensor, const float *expected) {
+  float got[2];
+  memcpy(got, onnx_elements(in_folder("model.onnx"), tensor).at, sizeof got);
+  for (int i = 0; i < 2; i++)
+    if (!(fabsf(got[i] - expected[i]) <= 1e-6f * fabsf(expected[i])))
+      fail_msg("%s[%d] is %.9g, expected %.9g", tensor, i, got[i], expected[i]);
+}
+
+/* y = (x k - mean) gamma / sqrt(variance + epsilon) + beta, by channel: of numbers that float32 has. */
+static void normalisation_becomes_part_of_a_convolution(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_layer *norm = mix_batch_normalization(.epsilon = 0.75, .name = "n");
+    mix_model *model = model_of(MIX_SHAPE(2, 1), mix_conv1d(2, 1, .name = "c"), norm);
+    static const float values[][2] = {{2, 3}, {1, 5}, {4, 8}, {1, -1}, {3, 1}, {0.25f, 3.25f}};
+    mix_list *weights = mix_model_weights(model); /* kernel, bias, gamma, beta, mean, variance */
+    for (int i = 0; i < 6; i++) {
+      mix_variable *variable = mix_list_get(weights, i);
+      mix_variable_assign(variable, mix_tensor_from(values[i], MIX_FLOAT32, mix_variable_shape(variable)));
+    }
+    assert_good();
+    assert_contains(exported(model), "Sub(");
+    mix_model_export(model, in_folder("model.onnx"), .fold_normalization = true);
+    assert_good();
+    const char *text = onnx_text_of(in_folder("model.onnx"));
+    assert_contains(text, "Transpose(functional/n/kernel_0)");
+    assert_contains(text, ", functional/n/bias_1) -> ");
+    assert_lacks(text, "Sub(");
+    assert_lacks(text, "Mul(");
+    assert_lacks(text, "Add(");
+    static const float kernel[] = {8, 12}, bias[] = {-7, 15};
+    assert_close("functional/n/kernel_0", kernel);
+    assert_close("functional/n/bias_1", bias);
+  }
+}
+
 static void weights_beside_the_file(void **state) {
   (void)state;
   MIX_SCOPE {
@@ -267,6 +305,7 @@ int main(void) {
       TEST(any_batch),
       TEST(recurrent_layers),
       TEST(gates_are_in_the_order_of_onnx),
+      TEST(normalisation_becomes_part_of_a_convolution),
       TEST(weights_beside_the_file),
       TEST(what_is_refused),
       TEST(memory_may_end_at_any_allocation),
