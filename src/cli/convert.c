@@ -48,7 +48,7 @@ static void usage(FILE *out) {
       "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
       "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
       "  --opset N         of OUT in ONNX: the version of its operators, 17 to 23 (default 17, or\n"
-      "                    22 where a layer computes in bfloat16, 18 and 19 for operations on bits and float8)\n"
+      "                    18 for operations on bits, 19 for float8 and 22 for bfloat16)\n"
       "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
       "                    default), or float32, with casts behind them\n"
       "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
