@@ -30,21 +30,14 @@ SIMD_INLINE void lines_step(const int rows, const int vectors, const int layout,
   }
 }
 
-/* Where chains begin at zero, and where a tile waits to be added: one load and one store for all tiles keep
- * the micro-kernels small. */
+/* Where chains begin: loads alone take less space than loads and zeros. */
 static const real lines_zero[2 * LANES];
-static __attribute__((noinline)) void lines_add(int rows, int columns, const real *tile, real *c,
-                                                int64_t c_stride) {
-  for (int i = 0; i < rows; i++, tile += 2 * LANES, c += c_stride)
-    for (int j = 0; j < columns; j += LANES) v_store(c + j, v_load(c + j) + v_load(tile + j));
-}
 
 SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int layout,
                                    const mix_gemm_segment *segments, int64_t count, const real *a,
                                    int64_t a_stride, const real *b, const real *from, real *c,
                                    int64_t c_stride, bool add) {
   vec sums[MR][2];
-  real tile[MR * 2 * LANES];
   const int64_t from_stride = from ? c_stride : 0;
   if (!from) from = lines_zero;
   SIMD_UNROLL
@@ -84,15 +77,21 @@ SIMD_INLINE void multiply_segments(const int rows, const int vectors, const int 
 #endif
     }
   }
-  real *to = add ? tile : c;
-  const int64_t to_stride = add ? 2 * LANES : c_stride;
-  SIMD_UNROLL
-  for (int i = 0; i < rows; i++, to += to_stride) {
-    SIMD_OPAQUE(to);
-    v_store(to, sums[i][0]);
-    if (vectors == 2) v_store(to + LANES, sums[i][1]);
+  if (add) {
+    const real *row = c;
+    SIMD_UNROLL
+    for (int i = 0; i < rows; i++, row += c_stride) {
+      SIMD_OPAQUE(row);
+      sums[i][0] += v_load(row);
+      if (vectors == 2) sums[i][1] += v_load(row + LANES);
+    }
   }
-  if (add) lines_add(rows, vectors * LANES, tile, c, c_stride);
+  SIMD_UNROLL
+  for (int i = 0; i < rows; i++, c += c_stride) {
+    SIMD_OPAQUE(c);
+    v_store(c, sums[i][0]);
+    if (vectors == 2) v_store(c + LANES, sums[i][1]);
+  }
 }
 
 #define LINES_MICRO_KERNEL(rows, layout, name)                                                               \
