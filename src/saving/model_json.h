@@ -34,7 +34,7 @@ bool mix_model_has_structure(const mix_model *model, const char *call);
 /* What files of whole models have, with the optimizer as it trains. NULL with the error
  * recorded. */
 json_t *mix_model_saved_json(mix_model *model, bool compiled);
-/* save_model.c: what metadata.json says. */
+/* metadata.c: what metadata.json says. NULL with the error recorded. */
 json_t *mix_metadata_json(const mix_semantics *rules);
 /* saved_twin.c: a model of another generation, with the same layers and weights, and if compiled with the
  * arguments of compile and the optimizer's state; scoped. Warns of what that generation lacks, does by

@@ -12,14 +12,6 @@
 
 /* ---- .keras ---- */
 
-json_t *mix_metadata_json(const mix_semantics *rules) {
-  char date[32] = "";
-  struct tm fields;
-  const time_t now = time(NULL);
-  if (localtime_r(&now, &fields)) strftime(date, sizeof date, "%Y-%m-%d@%H:%M:%S", &fields);
-  return mix_json_whole(json_pack("{s:s,s:s}", "keras_version", rules->keras_version, "date_saved", date));
-}
-
 /* The weights begin where their alignment in the HDF5 file holds in the archive too. */
 static bool write_members(const char *path, const char *metadata, const char *config,
                           mix_piece_source weights) {
