@@ -45,19 +45,3 @@ mix_model *mix_hub_make(const mix_hub_family *family, const json_t *config, cons
   mix_fields_release(&fields, options);
   return mix_failed() ? NULL : model;
 }
-
-/* ---- rows ---- */
-
-static bool read_layer_count(const mix_field *field, const json_t *value) {
-  enum { MAX_LAYERS = 1000 };
-  return mix_field_read_integer(field, value, 1, MAX_LAYERS, field->value);
-}
-static bool resolve_layer_count(const mix_field *field) { return mix_field_integer.resolve(field); }
-static json_t *write_layer_count(const mix_field *field) { return mix_field_integer.write(field); }
-const mix_value_kind mix_field_layer_count = {"a number of layers",
-                                              sizeof(int64_t),
-                                              resolve_layer_count,
-                                              NULL,
-                                              write_layer_count,
-                                              read_layer_count,
-                                              NULL};
