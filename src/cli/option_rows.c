@@ -183,8 +183,8 @@ const cli_option_row cli_option_rows[] = {
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE",
      "start from these weights: .npz, .safetensors, or of Keras"},
     {"weight-map", PATH, FIELD(weight_map), RUNS, "FILE.json|NAME",
-     "of --init-weights FILE.safetensors: which tensor becomes which weight, where names or axes differ; or the "
-     "library's own for files of transformers: gpt2, llama, bert"},
+     "of --init-weights FILE.safetensors: which tensor becomes which weight, where names or axes differ; or "
+     "the library's own for files of transformers: gpt2, llama, bert"},
     {"save", PATH, FIELD(save), CLI_TRAIN,
      "FILE.keras|FILE.h5|FILE.weights.h5|FILE.weights.json|FILE.npz|FILE.safetensors|FOLDER/",
      "write the model after training (.keras, .h5; of KerasHub also a folder), or its weights"},

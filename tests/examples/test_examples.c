@@ -374,8 +374,7 @@ static void gpt2_is_finetuned(void **state) {
   assert_int_equal(fclose(file), 0);
   snprintf(arguments, sizeof arguments, "'%s' %d", path, is_under_valgrind() ? 2 : 600);
   assert_ends_well(run("21_finetune_gpt2", arguments));
-  assert_true(is_under_valgrind() ||
-              strstr(output, "the cat sat on the mat and the d\n"));
+  assert_true(is_under_valgrind() || strstr(output, "the cat sat on the mat and the d\n"));
   assert_int_equal(run("21_finetune_gpt2", "/nonexistent"), 1);
 }
 

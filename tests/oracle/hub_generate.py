@@ -3,8 +3,8 @@
 
     python hub_generate.py OUT.inc        needs keras-hub and tensorflow
 
-Weights are numbers that test_hub_generate.c makes too, so that no file is needed: `weight` below. Each row: the
-model as JSON, prompts with their lengths, and the tokens of the greedy sampler.
+Weights are numbers that test_hub_generate.c makes too, so that no file is needed: `weight` below. Each row:
+the model as JSON, prompts with their lengths, and the tokens of the greedy sampler.
 """
 import json, os, sys
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", KERAS_BACKEND="tensorflow")
@@ -31,7 +31,8 @@ MODELS = {
     "phi3": (H.Phi3Backbone, H.Phi3CausalLM, GROUPS),
     "bloom": (H.BloomBackbone, H.BloomCausalLM, dict(PLAIN, num_heads=4)),
     "falcon": (H.FalconBackbone, H.FalconCausalLM,
-               dict(vocabulary_size=V, num_layers=2, num_attention_heads=4, hidden_dim=16, intermediate_dim=24)),
+               dict(vocabulary_size=V, num_layers=2, num_attention_heads=4, hidden_dim=16,
+                    intermediate_dim=24)),
 }  # GPT-NeoX rotates a token that it generates as the first one: its tokens are not those of the whole model
 
 
@@ -64,15 +65,16 @@ def main():
     for name, (backbone, task, config) in MODELS.items():
         keras.backend.clear_session()
         model = task(backbone=backbone(**config), preprocessor=None)
-        model.set_weights([weight(k, v.shape, len(v.shape) == 1 and v.path.split("/")[-1] in ("gamma", "scale"))
-                           for k, v in enumerate(model.weights)])
+        scales = [len(v.shape) == 1 and v.path.split("/")[-1] in ("gamma", "scale") for v in model.weights]
+        model.set_weights([weight(k, v.shape, scales[k]) for k, v in enumerate(model.weights)])
         model.compile(sampler="greedy")
         found = model.generate({"token_ids": prompts, "padding_mask": mask}, stop_token_ids=None)
         tokens = np.asarray(found["token_ids"])
         logits = np.asarray(model({"token_ids": tokens, "padding_mask": np.ones_like(mask)}))
         best = np.sort(logits, -1)[..., -2:]
-        margin = min((best[r, t - 1, 1] - best[r, t - 1, 0]) for r, c in enumerate(FILLED) for t in range(c, T))
-        whole = all(logits[r, t - 1].argmax() == tokens[r, t] for r, c in enumerate(FILLED) for t in range(c, T))
+        places = [(r, t) for r, count in enumerate(FILLED) for t in range(count, T)]
+        margin = min(best[r, t - 1, 1] - best[r, t - 1, 0] for r, t in places)
+        whole = all(logits[r, t - 1].argmax() == tokens[r, t] for r, t in places)
         print(name, tokens.tolist(), "margin", margin, "as the whole model" if whole else "OTHERWISE")
         saved = json.loads(model.to_json())
         saved = {key: saved[key] for key in ("module", "class_name", "config", "registered_name")}
@@ -84,7 +86,8 @@ def main():
                      part[part.rfind(" ", 0, 106) + 1:] for part in body.split("\n"))
     with open(sys.argv[1], "w") as out:
         out.write(f"/* Written by tests/oracle/hub_generate.py; keras-hub {keras_hub.__version__}, Keras "
-                  f"{keras.__version__}. */\nenum {{ VOCABULARY = {V}, LENGTH = {T}, PROMPTS = {len(FILLED)} }};\n"
+                  f"{keras.__version__}. */\n"
+                  f"enum {{ VOCABULARY = {V}, LENGTH = {T}, PROMPTS = {len(FILLED)} }};\n"
                   f"static const int64_t lengths[PROMPTS] = {{{', '.join(map(str, FILLED))}}};\n"
                   "static const struct {\n  const char *family, *json;\n  int32_t tokens[PROMPTS * LENGTH];\n"
                   f"}} recorded[] = {{\n{body}\n}};\n")

@@ -4,7 +4,8 @@
     python hugging_face.py MIXTAPE        MIXTAPE: the program; needs keras-hub, tensorflow, safetensors
 
 Folders of small random models with the names of tensors that transformers saves are read by KerasHub, and by
-`mixtape convert F.safetensors W.weights.h5 --model M.keras --weight-map NAME`; all weights must have equal bits.
+`mixtape convert F.safetensors W.weights.h5 --model M.keras --weight-map NAME`; all weights must have equal
+bits.
 """
 import json, os, subprocess, sys, tempfile
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", KERAS_BACKEND="tensorflow")
@@ -21,10 +22,11 @@ def random(*shape):
 
 
 def gpt2():
-    tensors = {"wte.weight": random(V, E), "wpe.weight": random(T, E), "ln_f.weight": random(E), "ln_f.bias": random(E)}
+    tensors = {"wte.weight": random(V, E), "wpe.weight": random(T, E), "ln_f.weight": random(E),
+               "ln_f.bias": random(E)}
     for i in range(L):
-        for name, shape in (("ln_1", (E,)), ("ln_2", (E,)), ("attn.c_attn", (E, 3 * E)), ("attn.c_proj", (E, E)),
-                            ("mlp.c_fc", (E, F)), ("mlp.c_proj", (F, E))):
+        for name, shape in (("ln_1", (E,)), ("ln_2", (E,)), ("attn.c_attn", (E, 3 * E)),
+                            ("attn.c_proj", (E, E)), ("mlp.c_fc", (E, F)), ("mlp.c_proj", (F, E))):
             tensors[f"h.{i}.{name}.weight"] = random(*shape)
             tensors[f"h.{i}.{name}.bias"] = random(shape[-1])
         tensors[f"h.{i}.attn.bias"] = np.tril(np.ones((1, 1, T, T), np.float32))
@@ -34,7 +36,8 @@ def gpt2():
 
 def llama():
     groups = 2
-    tensors = {"model.embed_tokens.weight": random(V, E), "model.norm.weight": random(E), "lm_head.weight": random(V, E)}
+    tensors = {"model.embed_tokens.weight": random(V, E), "model.norm.weight": random(E),
+               "lm_head.weight": random(V, E)}
     for i in range(L):
         p = f"model.layers.{i}."
         for name, shape in (("self_attn.q_proj", (E, E)), ("self_attn.k_proj", (E // HEADS * groups, E)),
@@ -71,9 +74,9 @@ def bert(names=("weight", "bias")):
         dense(f"{layer}intermediate.dense", E, F)
         dense(f"{layer}output.dense", F, E)
     tensors["cls.predictions.bias"] = random(V)
-    return H.BertBackbone, tensors, dict(model_type="bert", vocab_size=V, num_hidden_layers=L, num_attention_heads=HEADS,
-                                         hidden_size=E, intermediate_size=F, hidden_dropout_prob=0.1,
-                                         max_position_embeddings=T, type_vocab_size=2)
+    return H.BertBackbone, tensors, dict(
+        model_type="bert", vocab_size=V, num_hidden_layers=L, num_attention_heads=HEADS, hidden_size=E,
+        intermediate_size=F, hidden_dropout_prob=0.1, max_position_embeddings=T, type_vocab_size=2)
 
 
 failed = 0
@@ -91,7 +94,8 @@ for label, name, made in (("gpt2", "gpt2", gpt2()), ("llama", "llama", llama()),
                               at("fresh.keras"), "--weight-map", name], capture_output=True, text=True)
         if run.returncode == 0:
             ours.load_weights(at("w.weights.h5"))
-        equal = run.returncode == 0 and all(np.array_equal(a, b) for a, b in zip(ours.get_weights(), theirs.get_weights()))
+        pairs = zip(ours.get_weights(), theirs.get_weights())
+        equal = run.returncode == 0 and all(np.array_equal(a, b) for a, b in pairs)
         failed += not equal
         print(label, len(theirs.weights), "weights", "equal" if equal else "OTHERWISE: " + run.stderr.strip())
 sys.exit(failed > 0)
