@@ -59,6 +59,9 @@ static mix_model *build(const void *options) {
   if (!o->key_value_dim && o->hidden_dim < o->num_heads)
     return mix_fail_value("T5Backbone: hidden_dim is %lld for %lld heads; expected one for each",
                           (long long)o->hidden_dim, (long long)o->num_heads);
+  if (o->key_value_dim > MIX_FIELD_MAX_SIZE / o->num_heads)
+    return mix_fail_value("T5Backbone: key_value_dim is %lld for %lld heads; expected a smaller product",
+                          (long long)o->key_value_dim, (long long)o->num_heads);
   mix_layer *table =
       mix_hub_layer(reversible_embedding, o, "token_embedding", .input_dim = o->vocabulary_size,
                     .output_dim = o->hidden_dim, .untied_weights = o->untied_weights,

@@ -18,9 +18,11 @@ static bool check(vit *o) {
   const mix_shape *image = &o->image_shape;
   if (o->patch_size.rank == 1) o->patch_size = MIX_SHAPE(o->patch_size.dims[0], o->patch_size.dims[0]);
   const mix_shape *patch = &o->patch_size;
+  const int64_t longest = 1 << 24; /* so that patches can be counted */
   bool fits = image->rank == 3 && image->dims[2] > 0 && patch->rank == 2;
   for (int i = 0; i < 2 && fits; i++)
-    fits = patch->dims[i] > 0 && image->dims[i] > 0 && image->dims[i] % patch->dims[i] == 0;
+    fits = patch->dims[i] > 0 && image->dims[i] > 0 && image->dims[i] <= longest &&
+           image->dims[i] % patch->dims[i] == 0;
   if (fits) return true;
   return mix_fail_value(
       "ViTBackbone: image_shape is %s and patch_size %s; expected (height, width, channels), "
