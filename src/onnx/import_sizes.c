@@ -203,6 +203,7 @@ static bool product(mix_import *in) {
 bool mix_import_convert_sizes(mix_import *in) {
   const char *op = in->node->op;
   bool partial = false;
+  if (!mix_import_input(in, 0)) return false;
   for (int i = 0; i < in->node->input_count; i++) {
     const mix_import_value *value = mix_import_input(in, i);
     if (value && value->sizes && !value->fill && !value->tensor) partial = true;

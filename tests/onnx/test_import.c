@@ -192,6 +192,22 @@ static void what_is_not_read_is_named(void **state) {
   }
 }
 
+/* A damaged file had an input of sizes alone. */
+static void a_node_without_its_first_input_is_refused(void **state) {
+  (void)state;
+  graph g = {{0}};
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  add_node(&g, "Shape", "x", "s");
+  mix_message node = {0};
+  mix_message_text(&node, MIX_ONNX_NODE_INPUT, "");
+  mix_message_text(&node, MIX_ONNX_NODE_INPUT, "s");
+  mix_message_text(&node, MIX_ONNX_NODE_OUTPUT, "y");
+  mix_message_text(&node, MIX_ONNX_NODE_OP_TYPE, "Reshape");
+  mix_message_message(&g.message, MIX_ONNX_GRAPH_NODE, &node);
+  add_output(&g, "y");
+  MIX_SCOPE { refused(read_bytes(model_of(&g, 17)), MIX_FORMAT_ERROR, "it lacks an input"); }
+}
+
 /* ---- files ---- */
 
 static void write_file(const char *path, mix_message bytes) {
@@ -293,6 +309,7 @@ int main(void) {
       cmocka_unit_test(convolutions_have_channels_first),
       cmocka_unit_test(a_table_read_twice_is_one_weight),
       cmocka_unit_test(what_is_not_read_is_named),
+      cmocka_unit_test(a_node_without_its_first_input_is_refused),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
       cmocka_unit_test(operators_stand_in_order),
