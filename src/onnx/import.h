@@ -65,7 +65,7 @@ extern const mix_import_operator mix_import_operators[];
 /* As mix_onnx_load (onnx/load.h). */
 mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *semantics);
 
-/* ---- import_values.c: inputs and outputs of the node ---- */
+/* ---- import_names.c and import_values.c: inputs and outputs of the node ---- */
 
 /* Records an error of the node. Returns NULL. */
 void *mix_import_fail(const mix_import *in, mix_status status, const char *format, ...) MIX_PRINTF(3, 4);
@@ -144,7 +144,7 @@ static inline json_t *mix_import_list(int count, const int64_t *numbers) {
 
 /* Converts a node on integers that are known in part. False: it is none of those, or an error is recorded. */
 bool mix_import_convert_sizes(mix_import *in);
-/* A symbolic vector of ones, with as many elements as an open size says. */
+/* import_open.c. A symbolic vector of ones, with as many elements as an open size says. */
 mix_tensor *mix_import_ones(mix_import *in, const mix_import_size *size, mix_dtype dtype);
 /* x over a shape of sizes, as Expand does. */
 mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const mix_import_size *sizes);
@@ -154,9 +154,10 @@ mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const 
   X(cast)                                                                                                    \
   X(cast_like)                                                                                               \
   X(clip)                                                                                                    \
-  X(divide) X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu)           \
-      X(softmax) X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum) X(constant_op) X(trilu)    \
-          X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather)   \
+  X(divide)                                                                                                  \
+  X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu) X(softmax)          \
+      X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum) X(constant_op) X(trilu) X(reshape)    \
+          X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather)              \
               X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \
                   X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
                       X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \

@@ -101,6 +101,9 @@ static mix_tensor *bias_of(mix_import *in, int64_t filters) {
   mix_import_value *value = mix_import_input(in, 2);
   if (!value) return NULL;
   mix_tensor *bias = mix_import_constant(in, value);
+  /* Zeros that nodes make stand where PyTorch has no bias. */
+  if (bias && !value->weight && mix_tensor_item(mix_reduce_max(mix_abs(bias), MIX_ALL_AXES, false)) == 0)
+    return NULL;
   if (!bias || mix_shape_equal(mix_tensor_shape(bias), MIX_SHAPE(filters))) return bias;
   return mix_import_fail(in, MIX_FORMAT_ERROR, "its bias has shape %s; expected (%lld)",
                          MIX_SHAPE_TEXT(mix_tensor_shape(bias)), (long long)filters);
