@@ -49,7 +49,7 @@ def check(program, path, folder):
         if is_task:
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             model.compile(optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.01), loss=loss)
-            losses.append([float(model.train_on_batch(x, arrays["y"])) for _ in range(2)])
+            losses.append([float(numpy.ravel(model.train_on_batch(x, arrays["y"]))[0]) for _ in range(2)])
     trains = all(numpy.isfinite(two).all() for two in losses)
     good = worst <= bound and trains
     print(f"{name}: off by {worst:.1e} of {bound:g}" + (f", trains: {losses[0]}" if losses else ""),
