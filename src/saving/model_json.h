@@ -44,8 +44,8 @@ mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semant
                                    bool compiled, const char *call);
 /* The same where the generation's rules are asked for, whatever they change: without a check or a warning. */
 mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
-/* A scoped model of `object`, which mix_model_saved_json gave of the model and policies were changed in since,
- * with its weights. NULL with the error recorded. */
+/* A scoped model of `object`, which mix_model_saved_json gave of the model and in which policies were changed
+ * since, with its weights. NULL with the error recorded. */
 mix_model *mix_model_changed(mix_model *model, const json_t *object, const char *call);
 /* model_from_json.c: the generation that wrote the object of a model; the current one where nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
