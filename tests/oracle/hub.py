@@ -40,7 +40,7 @@ def check(program, path, folder):
     keras.config.set_dtype_policy(recorded["policy"])
     is_task = "-task-" in name
     saved_class = getattr(keras_hub.models, recorded["class"])
-    models.append(saved_class.from_preset(os.path.join(folder, "preset")))
+    models.append(saved_class.from_preset(os.path.join(folder, "preset"), dtype=recorded["policy"]))
     keras.config.set_dtype_policy("float32")
     bound, worst, losses = BOUNDS[recorded["policy"]], 0, []
     for model in models:
