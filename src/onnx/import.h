@@ -150,6 +150,7 @@ mix_tensor *mix_import_ones(mix_import *in, const mix_import_size *size, mix_dty
 mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const mix_import_size *sizes);
 
 /* ---- the families of operators ---- */
+/* clang-format off */
 #define MIX_IMPORT_CONVERTERS(X)                                                                             \
   X(cast)                                                                                                    \
   X(cast_like)                                                                                               \
@@ -162,6 +163,7 @@ mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const 
                   X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
                       X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \
                           X(layer_normalization) X(instance_normalization) X(recurrent)
+/* clang-format on */
 #define MIX_IMPORT_DECLARE(name) bool mix_import_##name(mix_import *in);
 MIX_IMPORT_CONVERTERS(MIX_IMPORT_DECLARE)
 #undef MIX_IMPORT_DECLARE
