@@ -166,7 +166,8 @@ const char *cli_label_word(const cli_data *data, int64_t label) {
 /* Of a model that another has replaced. */
 static mix_status remove_columns(const char *path) {
   char *beside = path_beside(path);
-  if (beside && remove(beside) && errno != ENOENT)
+  const bool kept = beside && remove(beside) && errno != ENOENT && errno != ENAMETOOLONG; /* none is there */
+  if (kept)
     mix_fail_io("%s: cannot be removed: %s; it has the columns of a model that was replaced", beside,
                 strerror(errno));
   mix_free(beside);

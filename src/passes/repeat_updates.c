@@ -222,7 +222,8 @@ static bool hands_on(const mix_ir *ir, int n) {
   return !ir->nodes[n].dead && mix_op_hands_on(ir->nodes[n].op);
 }
 
-/* Marks what comes of shares that are handed on, and what conditions and other exchanges need that do not. */
+/* Marks what comes of shares that are handed on, and what conditions and other exchanges need that do not.
+ * Sources are needed too: a copy of a variable has it as no input. */
 static bool find_early(const mix_ir *ir, bool *handed, bool *early) {
   const int count = ir->node_count;
   bool any = false;
@@ -236,7 +237,8 @@ static bool find_early(const mix_ir *ir, bool *handed, bool *early) {
     if (ir->variables[i].guard >= 0) early[mix_ir_producer(ir, ir->variables[i].guard)] = true;
   for (int n = count - 1; n >= 0; n--) {
     const mix_ir_node *node = &ir->nodes[n];
-    early[n] = !handed[n] && (early[n] || mix_op_is_collective(node->op));
+    const bool needed = early[n] || mix_op_is_collective(node->op) || node->op->flags & MIX_OP_SOURCE;
+    early[n] = !handed[n] && needed;
     if (!early[n]) continue;
     for (int i = 0; i < node->input_count; i++) early[mix_ir_producer(ir, node->inputs[i])] = true;
     if (node->guard >= 0) early[mix_ir_producer(ir, node->guard)] = true;

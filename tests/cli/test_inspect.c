@@ -161,7 +161,7 @@ static void version_is_the_headers(void **state) {
   const char *out = mix_parts_left_out();
   snprintf(expected, sizeof expected, "mixtape " MIXTAPE_VERSION "\nparts: %s\n%s%s%s", mix_parts(),
            *out ? "left out: " : "", out, *out ? "\n" : "");
-  if (!*out) assert_string_equal(mix_parts(), "cli, download, drawing, images, mpi, xla");
+  if (!*out) assert_string_equal(mix_parts(), "cli, download, drawing, hub, images, mpi, onnx, xla");
   assert_string_equal(program_out, expected);
   assert_code(run_program("--version"), 0);
   assert_string_equal(program_out, expected);

@@ -215,8 +215,10 @@ static void classes_that_nobody_knows(void **state) {
                         "there is no built-in layer class 'Whirl'");
   expect_config_refused("\"class_name\": \"Dense\"", "\"class_name\": \"Whirl\"", MIX_VALUE_ERROR,
                         "mix_register_layer (layer 'dense_1', config.layers[1])");
-  expect_config_refused("\"class_name\": \"Functional\"", "\"class_name\": \"MyModel\"", MIX_VALUE_ERROR,
-                        "class_name is 'MyModel'; expected Functional or Sequential (a model whose call");
+  expect_config_refused(
+      "\"class_name\": \"Functional\"", "\"class_name\": \"MyModel\"", MIX_VALUE_ERROR,
+      "class_name is 'MyModel'; expected Functional or Sequential, or a class of mix_register_model "
+      "(a model whose call");
   expect_config_refused("\"class_name\": \"SGD\"", "\"class_name\": \"Newton\"", MIX_VALUE_ERROR, "Newton");
 }
 
