@@ -292,19 +292,30 @@ static bool read_model(mix_onnx_file *file, mix_wire wire) {
   return file->output_count || mix_fail_format("%s: no model of ONNX, or one without outputs", file->path);
 }
 
+/* What messages of protobuf may be at most: then an int counts their fields. */
+static bool is_short(const mix_onnx_file *file, size_t size) {
+  return size <= INT32_MAX ||
+         mix_fail_format(
+             "%s: it has %zu bytes; expected at most 2^31 - 1, as protobuf has, and larger weights in "
+             "files beside it (external data)",
+             file->path, size);
+}
+
 bool mix_onnx_open_memory(mix_onnx_file *file, const char *name, const void *data, size_t size) {
   *file = (mix_onnx_file){.path = name};
-  return !mix_failed() && read_model(file, mix_wire_of(data, size, name));
+  return !mix_failed() && is_short(file, size) && read_model(file, mix_wire_of(data, size, name));
 }
 
 bool mix_onnx_open(mix_onnx_file *file, const char *path, bool copies) {
   *file = (mix_onnx_file){.path = path, .copies = copies};
   if (mix_failed()) return false;
   file->memory = mix_scoped(mix_file_memory(path, copies, &file->mapped));
-  const void *data = file->memory ? mix_memory_map(file->memory, MIX_MAP_READ) : NULL;
+  file->beside = mix_scoped_memory(sizeof *file->beside);
+  const void *data = file->memory && file->beside ? mix_memory_map(file->memory, MIX_MAP_READ) : NULL;
   if (!data) return false;
   mix_memory_unmap(file->memory); /* of the host: stays valid */
-  return read_model(file, mix_wire_of(data, mix_memory_bytes(file->memory), path));
+  const size_t size = mix_memory_bytes(file->memory);
+  return is_short(file, size) && read_model(file, mix_wire_of(data, size, path));
 }
 
 /* A model begins with its version, a varint of one byte, and then the producer or the operator sets. */

@@ -44,11 +44,19 @@ typedef struct mix_onnx_value_info {
   bool has_shape, too_many_axes;
 } mix_onnx_value_info;
 
+/* A file of external data, which many tensors may lie in. */
+typedef struct mix_onnx_beside {
+  const char *path; /* NULL: none was read yet */
+  mix_memory *memory;
+  bool mapped;
+} mix_onnx_beside;
+
 typedef struct mix_onnx_file {
   const char *path, *producer;
   mix_memory *memory; /* retained by the scope */
   bool mapped, copies;
-  int64_t opset; /* of the default operators */
+  mix_onnx_beside *beside; /* that was read last */
+  int64_t opset;           /* of the default operators */
   mix_onnx_node *nodes;
   mix_onnx_tensor *initializers;
   mix_onnx_value_info *inputs, *outputs;

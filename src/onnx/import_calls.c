@@ -208,7 +208,7 @@ const char *mix_import_share_key(const mix_import *in, int index) {
     mix_json_append(parts, json_string(in->node->inputs[i]));
   for (int i = 0; i < in->node->attribute_count; i++) {
     const mix_onnx_attribute *a = &in->node->attributes[i];
-    mix_json_append(parts, MIX_PACK("[s,I,f,o]", a->name, (json_int_t)a->i, (double)a->f,
+    mix_json_append(parts, MIX_PACK("[s,I,f,s,o]", a->name, (json_int_t)a->i, (double)a->f, a->s ? a->s : "",
                                     mix_import_list(a->ints ? a->count : 0, a->ints)));
   }
   char *text = mix_failed() ? NULL : json_dumps(parts, JSON_COMPACT), *copy = NULL;

@@ -184,6 +184,9 @@ bool mix_import_conv_transpose(mix_import *in) {
   mix_tensor *x = mix_import_operand(in, 0), *kernel = x ? kernel_of(in, x, &w) : NULL;
   if (!kernel || !read_window(in, x, &w) || !read_sizes(in, "output_padding", w.axes, more, 0)) return false;
   const mix_shape shape = mix_tensor_shape(kernel);
+  if (mix_tensor_shape(x).dims[1] != shape.dims[0])
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "a kernel of shape %s for %lld channels",
+                           MIX_SHAPE_TEXT(shape), (long long)mix_tensor_shape(x).dims[1]);
   if (mix_onnx_integer(in->node, "group", 1) != 1 || mix_onnx_find(in->node, "output_shape") || w.same)
     return mix_import_fail(in, MIX_UNSUPPORTED, "groups, output_shape or auto_pad; expected pads alone");
   mix_tensor *bias = bias_of(in, shape.dims[1]);
@@ -276,8 +279,9 @@ bool mix_import_pool(mix_import *in) {
              rounds = mix_onnx_integer(in->node, "ceil_mode", 0) != 0;
   window plain = w;
   if (rounds && !add_rest(in, x, &w)) return false;
-  if (!max && counted && memcmp(plain.pads, w.pads, sizeof w.pads))
-    return mix_import_fail(in, MIX_UNSUPPORTED, "ceil_mode and count_include_pad together");
+  if (!max && counted && (w.same || memcmp(plain.pads, w.pads, sizeof w.pads)))
+    return mix_import_fail(in, MIX_UNSUPPORTED, "%s and count_include_pad together",
+                           w.same ? "auto_pad" : "ceil_mode");
   if (!max && !counted && pads_any(&w) && !(scale = coverage(in, x, &w))) return false;
   const char *dtype = mix_dtype_name(mix_tensor_dtype(x));
   if (!w.same && pads_any(&w) && !(x = padded(in, x, &w, max ? -mix_dtype_max(mix_tensor_dtype(x)) : 0)))
@@ -306,7 +310,8 @@ bool mix_import_resize(mix_import *in) {
   mix_tensor *x = mix_import_operand(in, 0);
   if (!x) return false;
   const mix_shape shape = mix_tensor_shape(x);
-  const bool upsample = !strcmp(in->node->op, "Upsample");
+  /* The first Resize was as Upsample. */
+  const bool upsample = !strcmp(in->node->op, "Upsample") || in->file->opset < 11;
   mix_import_value *scales = mix_import_input(in, upsample ? 1 : 2);
   if (shape.rank != 4)
     return mix_import_fail(in, MIX_UNSUPPORTED, "an input of rank %d; expected 4", shape.rank);
@@ -333,11 +338,10 @@ bool mix_import_resize(mix_import *in) {
   const bool linear = !strcmp(mode, "linear"),
              half = !strcmp(place, "half_pixel") || !strcmp(place, "pytorch_half_pixel");
   /* The nearest pixel of whole factors is the same by all of these rules. */
+  const char *rounds = mix_onnx_string(in->node, "nearest_mode", "round_prefer_floor");
   const bool nearest =
-      !strcmp(mode, "nearest") &&
-      (half ||
-       (!strcmp(place, "asymmetric") &&
-        (upsample || !strcmp(mix_onnx_string(in->node, "nearest_mode", "round_prefer_floor"), "floor"))));
+      !strcmp(mode, "nearest") && ((half && !strncmp(rounds, "round_", 6)) ||
+                                   (!strcmp(place, "asymmetric") && (upsample || !strcmp(rounds, "floor"))));
   if (!nearest && !(linear && half))
     return mix_import_fail(in, MIX_UNSUPPORTED,
                            "mode %s with %s; expected nearest, or linear with half_pixel", mode, place);

@@ -5,10 +5,12 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-/* The bias that a node after this one adds, which then needs no conversion: constant, one number a unit. */
+/* The bias that a node after this one adds, which then needs no conversion: constant, one number a unit. None
+ * where products share the kernel, which may have a bias each. */
 static mix_tensor *following_bias(mix_import *in, int64_t units, mix_import_value **result) {
   mix_import_value *product = mix_import_value_named(in, in->node->outputs[0]);
-  if (!product || product->uses != 1 || product->last_consumer < 0) return NULL;
+  if (!product || product->uses != 1 || product->last_consumer < 0 || mix_import_share_key(in, 1))
+    return NULL;
   const mix_onnx_node *add = &in->file->nodes[product->last_consumer];
   if (strcmp(add->op, "Add") || add->input_count != 2 || add->output_count != 1 || *add->domain) return NULL;
   const int other = strcmp(add->inputs[0], in->node->outputs[0]) ? 0 : 1;
@@ -29,6 +31,10 @@ static mix_tensor *following_bias(mix_import *in, int64_t units, mix_import_valu
 static mix_tensor *dense(mix_import *in, mix_tensor *x, mix_tensor *kernel, mix_tensor *bias) {
   if (!kernel || !x) return NULL;
   mix_tensor *weights[] = {kernel, bias};
+  const mix_shape shape = mix_tensor_shape(x);
+  if (shape.dims[shape.rank - 1] != mix_tensor_shape(kernel).dims[0])
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "data of shape %s, and a kernel of shape %s",
+                           MIX_SHAPE_TEXT(shape), MIX_SHAPE_TEXT(mix_tensor_shape(kernel)));
   const mix_import_value *named = mix_import_input(in, 1);
   const char *name = named && named->weight ? named->weight : "";
   json_t *config = MIX_PACK("{s:I,s:b,s:s}", "units", (json_int_t)mix_tensor_shape(kernel).dims[1],

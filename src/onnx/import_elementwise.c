@@ -246,10 +246,10 @@ bool mix_import_arg(mix_import *in) {
 }
 
 bool mix_import_running_sum(mix_import *in) {
-  const double axis = mix_import_scalar(in, 1);
-  if (mix_failed()) return false;
+  int64_t axis = 0;
+  if (mix_import_integers(in, 1, 1, &axis) < 0) return false;
   if (mix_onnx_integer(in->node, "exclusive", 0) || mix_onnx_integer(in->node, "reverse", 0))
     return mix_import_fail(in, MIX_UNSUPPORTED, "exclusive or reverse is 1; expected 0");
-  json_t *config = MIX_PACK("{s:I}", "axis", isnan(axis) ? (json_int_t)0 : (json_int_t)axis);
+  json_t *config = MIX_PACK("{s:I}", "axis", (json_int_t)axis);
   return mix_import_bind(in, 0, mix_import_apply(in, "Cumsum", operand(in, 0), config));
 }

@@ -38,7 +38,8 @@ bool mix_import_batch_normalization(mix_import *in) {
   const mix_shape shape = mix_tensor_shape(x);
   if (shape.rank < 2 || shape.dims[1] < 1)
     return mix_import_fail(in, MIX_UNSUPPORTED, "an input of shape %s", MIX_SHAPE_TEXT(shape));
-  if (mix_import_is_used(in, 1) || mix_import_is_used(in, 2))
+  if (mix_onnx_integer(in->node, "training_mode", 0) || mix_import_is_used(in, 1) ||
+      mix_import_is_used(in, 2))
     return mix_import_fail(in, MIX_UNSUPPORTED,
                            "its running statistics are used; expected a graph for inference");
   for (int i = 0; i < 4; i++)

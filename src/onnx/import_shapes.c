@@ -156,8 +156,9 @@ bool mix_import_transpose(mix_import *in) {
   int64_t axes[MIX_MAX_RANK];
   if (!x) return false;
   const int rank = rank_of(x);
-  if (order && order->count != rank)
-    return mix_import_fail(in, MIX_FORMAT_ERROR, "perm has %d axes of %d", order->count, rank);
+  if (order && (order->count != rank || !order->ints))
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "perm has %d axes of %d", order->ints ? order->count : 0,
+                           rank);
   for (int i = 0; i < rank; i++) axes[i] = order ? order->ints[i] : rank - 1 - i;
   return bind_moved(
       in, 0, mix_import_apply(in, "Transpose", x, MIX_PACK("{s:o}", "axes", mix_import_list(rank, axes))));
@@ -193,10 +194,17 @@ bool mix_import_split(mix_import *in) {
     if (parts < 1 || parts > MOST || whole < 0)
       return mix_import_fail(in, MIX_UNSUPPORTED, "axis %d of size %lld in %lld parts", axis,
                              (long long)whole, (long long)parts);
-    const int64_t size = (whole + parts - 1) / parts;
+    const int64_t size = whole / parts + (whole % parts != 0);
     for (count = 0; count < parts; count++)
       sizes[count] = count < parts - 1 ? size : whole - size * (parts - 1);
   }
+  int64_t sum = 0;
+  for (int i = 0; i < count; i++)
+    if (sizes[i] < 0 || __builtin_add_overflow(sum, sizes[i], &sum))
+      return mix_import_fail(in, MIX_FORMAT_ERROR, "part %d has size %lld", i, (long long)sizes[i]);
+  if (whole >= 0 && sum != whole)
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "parts of %lld in all, of an axis of size %lld",
+                           (long long)sum, (long long)whole);
   if (count < in->node->output_count)
     return mix_import_fail(in, MIX_FORMAT_ERROR, "%d parts and %d outputs", count, in->node->output_count);
   for (int i = 1; i < count; i++) sizes[i] += sizes[i - 1];
@@ -387,8 +395,8 @@ bool mix_import_pad(mix_import *in) {
 
 /* The part of a matrix at and above, or below, a diagonal. */
 bool mix_import_trilu(mix_import *in) {
-  const double k = mix_import_input(in, 1) ? mix_import_scalar(in, 1) : 0;
-  if (mix_failed()) return false;
+  int64_t k = 0;
+  if (mix_import_integers(in, 1, 1, &k) < 0) return false;
   const char *name = mix_onnx_integer(in->node, "upper", 1) ? "Triu" : "Tril";
   return mix_import_bind(
       in, 0, mix_import_apply(in, name, moved_operand(in), MIX_PACK("{s:I}", "k", (json_int_t)k)));
@@ -424,6 +432,8 @@ bool mix_import_one_hot(mix_import *in) {
     return mix_import_fail(in, MIX_UNSUPPORTED, "its depth or its two values are not constants");
   if (values[0] != 0 || values[1] != 1)
     return mix_import_fail(in, MIX_UNSUPPORTED, "its values are not 0 and 1");
+  if (!(depth >= 1 && depth <= 1 << 24))
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "its depth is %g", depth);
   json_t *config = MIX_PACK("{s:I,s:I,s:s}", "num_classes", (json_int_t)depth, "axis",
                             (json_int_t)mix_onnx_integer(in->node, "axis", -1), "dtype",
                             mix_dtype_name(mix_tensor_dtype(pair)));

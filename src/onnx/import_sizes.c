@@ -83,7 +83,7 @@ static mix_import_size combine(char op, mix_import_size a, mix_import_size b) {
     if (op == '+') over = __builtin_add_overflow(a.value, b.value, &value);
     if (op == '-') over = __builtin_sub_overflow(a.value, b.value, &value);
     if (op == '*') over = __builtin_mul_overflow(a.value, b.value, &value);
-    if (op == '/') value = b.value > 0 ? a.value / b.value : 0;
+    if (op == '/' && !(over = b.value < 1)) value = a.value / b.value;
     return over ? any : (mix_import_size){.value = value};
   }
   if (op == '*' && a.open != b.open) {
@@ -118,6 +118,8 @@ static bool equal(mix_import *in) {
   unsigned char same[MOST];
   if (!read(in, 0, &a) || !read(in, 1, &b)) return false;
   const int count = a.count > b.count ? a.count : b.count;
+  if ((a.count != count && a.count != 1) || (b.count != count && b.count != 1))
+    return mix_import_fail(in, MIX_FORMAT_ERROR, "%d sizes with %d", a.count, b.count);
   for (int i = 0; i < count; i++) {
     const mix_import_size x = a.at[a.count > 1 ? i : 0], y = b.at[b.count > 1 ? i : 0];
     same[i] = !x.open && !y.open && x.value == y.value;
@@ -290,10 +292,10 @@ bool mix_import_filled(mix_import *in) {
 }
 
 bool mix_import_range(mix_import *in) {
-  mix_import_value *limit = mix_import_input(in, 1);
+  mix_import_value *first = mix_import_input(in, 0), *limit = mix_import_input(in, 1);
   mix_import_size size;
   const double start = mix_import_scalar(in, 0), step = mix_import_scalar(in, 2);
-  if (mix_failed() || !limit) return mix_import_fail(in, MIX_FORMAT_ERROR, "it lacks an input");
+  if (mix_failed() || !first || !limit) return mix_import_fail(in, MIX_FORMAT_ERROR, "it lacks an input");
   if (limit->sizes && !limit->fill && mix_import_sizes(in, limit, 1, &size) == 1 && size.open) {
     if (start != 0 || step != 1)
       return mix_import_fail(in, MIX_UNSUPPORTED,
@@ -305,7 +307,7 @@ bool mix_import_range(mix_import *in) {
   }
   const double end = mix_import_scalar(in, 1);
   if (mix_failed()) return false;
-  mix_tensor *like = mix_import_constant(in, mix_import_input(in, 0));
+  mix_tensor *like = mix_import_constant(in, first);
   const double steps = step != 0 ? (end - start) / step : -1;
   if (!(steps <= (double)in->budget) || step == 0)
     return mix_import_fail(in, MIX_FORMAT_ERROR, "a range from %g to %g by %g", start, end, step);

@@ -129,6 +129,19 @@ static bool is_inside(const char *location) {
   return true;
 }
 
+/* Opens a file once for the tensors in it that follow each other: a copy of it may be large. */
+static const mix_onnx_beside *open_beside(const mix_onnx_file *file, const char *path) {
+  mix_onnx_beside *beside = file->beside;
+  if (beside->path && !strcmp(beside->path, path)) return beside;
+  if (!mix_file_exists(path))
+    return mix_fail_io("%s: %s is missing; expected it beside the model", file->path, path);
+  bool mapped;
+  mix_memory *memory = mix_scoped(mix_file_memory(path, file->copies, &mapped));
+  if (!memory) return NULL;
+  *beside = (mix_onnx_beside){path, memory, mapped};
+  return beside;
+}
+
 static mix_tensor *of_external(const mix_onnx_file *file, const mix_onnx_tensor *tensor,
                                const external *data) {
   const size_t bytes = mix_value_bytes(tensor->dtype, tensor->shape);
@@ -146,15 +159,12 @@ static mix_tensor *of_external(const mix_onnx_file *file, const mix_onnx_tensor 
   if (!path) return NULL;
   memcpy(path, file->path, folder);
   strcpy(path + folder, data->location);
-  if (!mix_file_exists(path))
-    return mix_fail_io("%s: %s is missing; expected it beside the model", file->path, path);
-  bool mapped;
-  mix_memory *memory = mix_scoped(mix_file_memory(path, file->copies, &mapped));
-  if (!memory) return NULL;
-  if ((uint64_t)data->offset > mix_memory_bytes(memory) ||
-      bytes > mix_memory_bytes(memory) - (size_t)data->offset)
+  const mix_onnx_beside *beside = open_beside(file, path);
+  if (!beside) return NULL;
+  const size_t whole = mix_memory_bytes(beside->memory);
+  if ((uint64_t)data->offset > whole || bytes > whole - (size_t)data->offset)
     return wrong(file, tensor, "its external data end behind their file");
-  return of_memory(memory, mapped, (size_t)data->offset, tensor);
+  return of_memory(beside->memory, beside->mapped, (size_t)data->offset, tensor);
 }
 
 /* ---- all ---- */

@@ -50,12 +50,12 @@ static inline void set_ints(const char *name, int count, const int64_t *values) 
 static inline void add_words(mix_message *message, int field, const char *words) {
   while (*words) {
     const size_t length = strcspn(words, " ");
-    mix_message_bytes(message, field, words, length);
+    mix_message_bytes(message, field, words, *words == '_' && length == 1 ? 0 : length);
     words += length + (words[length] == ' ');
   }
 }
 
-/* "_" in `inputs` is one that is not there. */
+/* "_" is an input or output that is not there. */
 static inline void add_node(graph *g, const char *op, const char *inputs, const char *outputs) {
   mix_message node = {0};
   add_words(&node, MIX_ONNX_NODE_INPUT, inputs);

@@ -159,7 +159,9 @@ static mix_model *one_node(const char *op, const char *inputs, int64_t opset) {
   graph g = {{0}};
   add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
   add_floats(&g, "w", DIMS(4, 4));
+  add_floats(&g, "wide", DIMS(8, 4));
   ADD_INTS(&g, "shape", 2, 2);
+  ADD_INTS(&g, "n", 3);
   add_node(&g, op, inputs, "y");
   add_output(&g, "y");
   return read_bytes(model_of(&g, opset));
@@ -198,14 +200,100 @@ static void a_node_without_its_first_input_is_refused(void **state) {
   graph g = {{0}};
   add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
   add_node(&g, "Shape", "x", "s");
-  mix_message node = {0};
-  mix_message_text(&node, MIX_ONNX_NODE_INPUT, "");
-  mix_message_text(&node, MIX_ONNX_NODE_INPUT, "s");
-  mix_message_text(&node, MIX_ONNX_NODE_OUTPUT, "y");
-  mix_message_text(&node, MIX_ONNX_NODE_OP_TYPE, "Reshape");
-  mix_message_message(&g.message, MIX_ONNX_GRAPH_NODE, &node);
+  add_node(&g, "Reshape", "_ s", "y");
   add_output(&g, "y");
   MIX_SCOPE { refused(read_bytes(model_of(&g, 17)), MIX_FORMAT_ERROR, "it lacks an input"); }
+}
+
+static mix_model *image_node(const char *op, const char *inputs) {
+  graph g = {{0}};
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 2, 6, 6));
+  add_floats(&g, "v", DIMS(2));
+  add_floats(&g, "twice", DIMS(4));
+  add_node(&g, op, inputs, "y");
+  add_output(&g, "y");
+  return read_bytes(model_of(&g, 17));
+}
+
+/* What a layer would compute differently, or a call would read where nothing is. */
+static void options_that_no_layer_has_are_refused(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_message floats = {0};
+    mix_message_float(&floats, MIX_ONNX_ATTRIBUTE_FLOATS, 1);
+    mix_message_float(&floats, MIX_ONNX_ATTRIBUTE_FLOATS, 0);
+    attribute("perm", MIX_ONNX_IS_FLOATS, &floats);
+    refused(one_node("Transpose", "x", 17), MIX_FORMAT_ERROR, "perm has 0 axes of 2");
+    refused(one_node("Range", "_ shape shape", 17), MIX_UNSUPPORTED,
+            "input 2 has shape (2); expected one number");
+    refused(one_node("Range", "_ n n", 17), MIX_FORMAT_ERROR, "it lacks an input");
+    set_int("axis", 1);
+    SET_INTS("split", 3, 3);
+    refused(one_node("Split", "x", 12), MIX_FORMAT_ERROR, "parts of 6 in all, of an axis of size 4");
+    set_int("axis", 1);
+    SET_INTS("split", INT64_MAX, 1);
+    refused(one_node("Split", "x", 12), MIX_FORMAT_ERROR, "part 1 has size 1");
+    refused(one_node("MatMul", "x wide", 17), MIX_FORMAT_ERROR,
+            "data of shape (None, 4), and a kernel of shape (8, 4)");
+    set_string("auto_pad", "SAME_UPPER");
+    SET_INTS("kernel_shape", 3, 3);
+    set_int("count_include_pad", 1);
+    refused(image_node("AveragePool", "x"), MIX_UNSUPPORTED, "auto_pad and count_include_pad together");
+    set_int("training_mode", 1);
+    refused(image_node("BatchNormalization", "x v v v v"), MIX_UNSUPPORTED, "expected a graph for inference");
+    set_string("nearest_mode", "floor");
+    refused(image_node("Resize", "x _ twice"), MIX_UNSUPPORTED, "");
+  }
+}
+
+/* Two products by one kernel with a bias each: the same kernel trains, and each bias is added where it was.
+ */
+static void products_that_share_a_kernel_keep_their_biases(void **state) {
+  (void)state;
+  graph g = {{0}};
+  const float first[] = {1, 2, 3, 4}, second[] = {5, 6, 7, 8};
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  add_floats(&g, "w", DIMS(4, 4));
+  add_tensor(&g, "b", MIX_FLOAT32, DIMS(4), first);
+  add_tensor(&g, "c", MIX_FLOAT32, DIMS(4), second);
+  add_node(&g, "MatMul", "x w", "p");
+  add_node(&g, "Add", "p b", "q");
+  add_node(&g, "MatMul", "x w", "r");
+  add_node(&g, "Add", "r c", "s");
+  add_node(&g, "Sub", "s q", "y");
+  add_output(&g, "y");
+  MIX_SCOPE {
+    float y[4];
+    mix_model *model = read_bytes(model_of(&g, 17));
+    assert_non_null(model);
+    assert_int_equal(mix_list_count(mix_model_trainable_variables(model)), 3);
+    read_all(mix_model_call(model, mix_fill(MIX_SHAPE(1, 4), 1, MIX_FLOAT32)), y);
+    for (int i = 0; i < 4; i++) assert_float_equal(y[i], 4, 1e-6); /* eighths: exact */
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* ... and two convolutions that differ by a word alone are two. */
+static void convolutions_that_share_a_kernel_keep_their_padding(void **state) {
+  (void)state;
+  graph g = {{0}};
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 2, 6, 6));
+  add_floats(&g, "w", DIMS(4, 2, 3, 3));
+  set_string("auto_pad", "SAME_UPPER");
+  add_node(&g, "Conv", "x w", "same");
+  set_string("auto_pad", "VALID");
+  add_node(&g, "Conv", "x w", "valid");
+  add_output(&g, "same");
+  add_output(&g, "valid");
+  MIX_SCOPE {
+    mix_model *model = read_bytes(model_of(&g, 17));
+    assert_non_null(model);
+    mix_list *y = mix_model_call_outputs(model, mix_fill(MIX_SHAPE(1, 2, 6, 6), 1, MIX_FLOAT32));
+    assert_non_null(y);
+    assert_true(mix_shape_equal(mix_tensor_shape(mix_list_get(y, 0)), MIX_SHAPE(1, 4, 6, 6)));
+    assert_true(mix_shape_equal(mix_tensor_shape(mix_list_get(y, 1)), MIX_SHAPE(1, 4, 4, 4)));
+  }
+  assert_int_equal(mix_error(), MIX_OK);
 }
 
 /* ---- files ---- */
@@ -310,6 +398,9 @@ int main(void) {
       cmocka_unit_test(a_table_read_twice_is_one_weight),
       cmocka_unit_test(what_is_not_read_is_named),
       cmocka_unit_test(a_node_without_its_first_input_is_refused),
+      cmocka_unit_test(options_that_no_layer_has_are_refused),
+      cmocka_unit_test(products_that_share_a_kernel_keep_their_biases),
+      cmocka_unit_test(convolutions_that_share_a_kernel_keep_their_padding),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
       cmocka_unit_test(operators_stand_in_order),
