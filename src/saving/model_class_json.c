@@ -40,6 +40,7 @@ static bool take_class(mix_json_reader *reader, const json_t *object, mix_model 
         "model_from_json: class '%.60s' made a subclassed model; expected a functional or a "
         "sequential one",
         text_of(object, "class_name"));
+  json_decref(layer->origin); /* of a function that gave a model of another class */
   json_t *origin = layer->origin = json_object();
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const json_t *value = json_object_get(object, keys[i]);

@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "saving/model_json.h"
 #include "saving/write_weights.h"
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool has(const char *folder, const char *name) {
   char *path = mix_path_join(folder, name);
@@ -29,7 +31,7 @@ bool mix_preset_has_all(const mix_keras_file *file) {
 /* ---- reading ---- */
 
 static bool read_file(const char *folder, const char *name, const mix_weights_reader *like, mix_model *model,
-                      mix_layer *skipped) {
+                      mix_layer *skipped, bool (*read)(mix_weights_reader *)) {
   mix_keras_file file;
   char *path = mix_path_join(folder, name);
   bool good = path && (like->file->copies ? mix_keras_file_read : mix_keras_file_open)(&file, path, false);
@@ -39,7 +41,7 @@ static bool read_file(const char *folder, const char *name, const mix_weights_re
     reader.model = model;
     reader.skipped = skipped;
     reader.no_optimizer = true;
-    good = (skipped || mix_quantize_as_file(&reader)) && mix_read_weights(&reader);
+    good = (skipped || mix_quantize_as_file(&reader)) && read(&reader);
     mix_keras_file_close(&file);
   }
   mix_free(path);
@@ -53,10 +55,11 @@ bool mix_preset_read(const char *folder, const mix_weights_reader *reader) {
   if (!model) return false;
   if (!whole && !has(folder, "model.weights.json"))
     return mix_fail_io("%s: %s has neither model.weights.h5 nor model.weights.json", reader->call, folder);
-  if (!read_file(folder, whole ? "model.weights.h5" : "model.weights.json", reader, model, NULL))
-    return false;
-  return !backbone || !has(folder, "task.weights.h5") ||
-         read_file(folder, "task.weights.h5", reader, reader->model, backbone);
+  const char *weights = whole ? "model.weights.h5" : "model.weights.json", *head = "task.weights.h5";
+  const bool both = backbone && has(folder, head);
+  return (!both || read_file(folder, head, reader, reader->model, backbone, mix_check_weights)) &&
+         read_file(folder, weights, reader, model, NULL, mix_read_weights) &&
+         (!both || read_file(folder, head, reader, reader->model, backbone, mix_read_weights));
 }
 
 /* ---- writing ---- */
@@ -105,6 +108,19 @@ static bool write_metadata(const char *folder, mix_model *backbone, const char *
   return write_json(folder, "metadata.json", about, call);
 }
 
+/* What the folder has of a task that was saved there before, which would be read in place of the backbone. */
+static bool remove_task(const char *folder, const char *call) {
+  static const char *const names[] = {"task.json", "task.weights.h5"};
+  bool done = true;
+  for (size_t i = 0; i < sizeof names / sizeof *names && done; i++) {
+    char *path = mix_path_join(folder, names[i]);
+    done = path && (!unlink(path) || errno == ENOENT);
+    if (path && !done) mix_fail_io("%s: %s cannot be removed: %s", call, path, strerror(errno));
+    mix_free(path);
+  }
+  return done;
+}
+
 bool mix_preset_write(mix_model *model, const char *folder, const char *call) {
   mix_layer *inner = backbone_of(model->layer);
   mix_model *backbone = inner ? mix_model_wrap(inner, MIX_FUNCTIONAL) : model;
@@ -118,6 +134,6 @@ bool mix_preset_write(mix_model *model, const char *folder, const char *call) {
   return write_weights(folder, "model.weights.h5", mix_weights_file(backbone, call, true, false), call) &&
          (!inner ||
           write_weights(folder, "task.weights.h5", mix_weights_file_without(model, inner, call), call)) &&
-         (!inner || write_object(folder, "task.json", model->layer, call)) &&
+         (inner ? write_object(folder, "task.json", model->layer, call) : remove_task(folder, call)) &&
          write_metadata(folder, backbone, call) && write_object(folder, "config.json", backbone->layer, call);
 }

@@ -107,6 +107,14 @@ static void what_is_refused(void **state) {
        "\"config\": {\"num_classes\": 3, \"backbone\": {\"class_name\": \"Dense\", \"config\": {\"units\": "
        "3}}}}",
        MIX_VALUE_ERROR, "expected a backbone"},
+      {"{\"class_name\": \"AlbertBackbone\", \"registered_name\": \"keras_hub>AlbertBackbone\", "
+       "\"config\": {\"vocabulary_size\": 20, \"num_layers\": 500, \"num_groups\": 1, "
+       "\"num_inner_repetitions\": 500, \"num_heads\": 2, \"embedding_dim\": 4, \"hidden_dim\": 8, "
+       "\"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2}}",
+       MIX_VALUE_ERROR, "num_inner_repetitions 500; expected a product of at most 1000"},
+      {"{\"class_name\": \"RobertaTextClassifier\", \"registered_name\": "
+       "\"keras_hub>RobertaTextClassifier\", \"config\": {\"num_classes\": 3, \"backbone\": " BERT "}}",
+       MIX_VALUE_ERROR, "'bert', a BertBackbone, has several outputs"},
       {"{\"class_name\": \"BertTextClassifier\", \"registered_name\": \"keras_hub>BertTextClassifier\", "
        "\"config\": 4}",
        MIX_VALUE_ERROR, "expected an object"},
@@ -126,6 +134,37 @@ static void weights_that_do_not_fit(void **state) {
   mix_model *other = mix_model_from_json(BACKBONE(", \"num_layers\": 2"));
   mix_model_load_weights(other, in_folder("one.weights.h5"));
   assert_error(MIX_VALUE_ERROR, "layers/transformer_encoder_1/");
+}
+
+static mix_model *task_of(int classes) {
+  char text[2000];
+  snprintf(text, sizeof text,
+           "{\"class_name\": \"BertTextClassifier\", \"registered_name\": "
+           "\"keras_hub>BertTextClassifier\", \"config\": {\"num_classes\": %d, \"backbone\": %s}}",
+           classes, BERT);
+  return mix_model_from_json(text);
+}
+
+/* The last layers stand in the second file; the backbone's weights are in the first one. */
+static void a_head_that_does_not_fit_changes_nothing(void **state) {
+  (void)state;
+  mix_model *model = task_of(3), *plain = task_of(3);
+  mix_model_save(task_of(4), in_folder("four/"));
+  mix_model_set_weights(plain, mix_model_get_weights(model));
+  assert_no_error();
+  mix_model_load_weights(model, in_folder("four/"));
+  assert_error(MIX_VALUE_ERROR, "logits");
+  assert_predicts_alike(model, plain);
+}
+
+static void a_backbone_replaces_the_task_of_a_folder(void **state) {
+  (void)state;
+  mix_model_save(task_of(3), in_folder("reused/"));
+  mix_model *backbone = mix_model_from_json(BERT);
+  mix_model_save(backbone, in_folder("reused/"));
+  mix_model *again = mix_model_load(in_folder("reused"));
+  assert_no_error();
+  assert_string_equal(mix_model_to_json(backbone), mix_model_to_json(again));
 }
 
 static void a_policy_is_the_backbones(void **state) {
@@ -168,6 +207,7 @@ static mix_model *make_tower(mix_config *config) {
   return mix_model_new(x, inner ? mix_call(inner, y) : y);
 }
 static mix_model *make_nothing(mix_config *config) { return NULL; }
+static mix_model *make_bert(mix_config *config) { return mix_model_from_json(BERT); }
 
 static void classes_of_a_user(void **state) {
   (void)state;
@@ -187,6 +227,11 @@ static void classes_of_a_user(void **state) {
   assert_string_equal(mix_model_to_json(model), mix_model_to_json(again));
   mix_model_clone(model);
   assert_no_error();
+  mix_register_model("lab", NULL,
+                     &(mix_model_class){sizeof class, .name = "Tower", .from_config = make_bert});
+  mix_model *bert = mix_model_from_json(tower); /* a model that has a class gets this one */
+  assert_no_error();
+  assert_non_null(strstr(mix_model_to_json(bert), "\"lab>Tower\""));
   mix_register_model("lab", NULL, &nothing);
   assert_null(mix_model_from_json(tower));
   assert_error(MIX_VALUE_ERROR, "made no model");
@@ -204,6 +249,8 @@ int main(void) {
                                      TEST(a_new_head_is_random),
                                      TEST(what_is_refused),
                                      TEST(weights_that_do_not_fit),
+                                     TEST(a_head_that_does_not_fit_changes_nothing),
+                                     TEST(a_backbone_replaces_the_task_of_a_folder),
                                      TEST(a_policy_is_the_backbones),
                                      TEST(quantized_layers_are_in_the_config),
                                      TEST(lora_is_where_keras_hub_has_it),

@@ -55,6 +55,10 @@ static mix_tensor *encode_groups(const bert *o, mix_tensor *x, mix_tensor *mask)
   if (o->num_layers % o->num_groups)
     return mix_fail_value("AlbertBackbone: num_layers is %lld and num_groups %lld; expected a multiple",
                           (long long)o->num_layers, (long long)o->num_groups);
+  if (o->num_layers * o->num_inner_repetitions > MIX_HUB_MAX_LAYERS)
+    return mix_fail_value("AlbertBackbone: num_layers is %lld and num_inner_repetitions %lld; expected a "
+                          "product of at most %d",
+                          (long long)o->num_layers, (long long)o->num_inner_repetitions, MIX_HUB_MAX_LAYERS);
   for (int g = 0; g < o->num_groups && x; g++) {
     mix_list *group = mix_list_new(0, NULL);
     for (int i = 0; i < o->num_inner_repetitions; i++) {

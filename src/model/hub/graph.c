@@ -119,7 +119,10 @@ mix_tensor *mix_hub_output(mix_layer *backbone, mix_list *inputs, const char *na
   const json_t *form = name ? json_object_get(graph->output_form, name) : graph->output_form;
   const int place = form ? mix_operand_form_number(form) : -1;
   if (place >= 0) return mix_list_get(outputs, place);
-  return mix_fail_value("the backbone '%.60s' has no output '%s'", backbone->name, name ? name : "");
+  if (name) return mix_fail_value("the backbone '%.60s' has no output '%s'", backbone->name, name);
+  return mix_fail_value("the backbone '%.60s', a %.60s, has several outputs; the task expects one with a "
+                        "single output",
+                        backbone->name, backbone->class.name);
 }
 
 mix_model *mix_hub_task(const void *options, mix_layer *backbone, mix_list *inputs, mix_tensor *output) {

@@ -51,7 +51,9 @@ mix_model *mix_hub_make(const mix_hub_family *family, const json_t *config, cons
 
 /* ---- rows ---- */
 
-/* An integer up to a thousand: how many layers a model has, before there are weights to compare with. */
+/* How many layers a model has, before there are weights to compare with: an integer up to MIX_HUB_MAX_LAYERS.
+ */
+enum { MIX_HUB_MAX_LAYERS = 1000 };
 extern const mix_value_kind mix_field_layer_count;
 #define MIX_HUB_SIZE(type, member)                                                                           \
   { MIX_FIELD(type, member), &mix_field_integer, .range = MIX_POSITIVE, .required = true }

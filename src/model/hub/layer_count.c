@@ -2,8 +2,7 @@
 #include "model/hub/hub.h"
 
 static bool read_layer_count(const mix_field *field, const json_t *value) {
-  enum { MAX_LAYERS = 1000 };
-  return mix_field_read_integer(field, value, 1, MAX_LAYERS, field->value);
+  return mix_field_read_integer(field, value, 1, MIX_HUB_MAX_LAYERS, field->value);
 }
 static bool resolve_layer_count(const mix_field *field) { return mix_field_integer.resolve(field); }
 static json_t *write_layer_count(const mix_field *field) { return mix_field_integer.write(field); }
