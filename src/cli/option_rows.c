@@ -14,8 +14,8 @@ const cli_option_row cli_option_rows[] = {
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz|FILE.csv",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, a "
      "table (--label), or arrays x, y, also with _train or _test behind; for a model from a file, as they "
-     "are: x or x_0, x_1, ..., y or y_0, ..., or the names of its inputs and outputs, and sample_weight, each "
-     "also with _train or _test behind (default mnist; for a model by name synthetic)"},
+     "are: x or x_0, x_1, ..., y or y_0, ..., or the names of its inputs and outputs, and sample_weight, "
+     "each also with _train or _test behind (default mnist; for a model by name synthetic)"},
     {"label", TEXT, FIELD(label), RUNS, "COLUMN",
      "of --data FILE.csv: the column to learn; its words are classes in sorted order"},
     {"features", TEXT, FIELD(features), RUNS, "A,B,...",
@@ -153,8 +153,9 @@ const cli_option_row cli_option_rows[] = {
      "1.5GiB, to which values of the forward pass are computed again; the numbers are the same"},
     {"remat", REMAT, FIELD(remat), CLI_TRAIN | CLI_NUMERICS | CLI_COMPILE | CLI_BENCH,
      "full|activations|larger_than[:N]|list_of_layers:A,B,...",
-     "layers that are computed again for the backward pass, as in Keras's RematScope: all, their activations, "
-     "those with results of more than N elements (default 1024), or these; the numbers are the same"},
+     "layers that are computed again for the backward pass, as in Keras's RematScope: all, their "
+     "activations, those with results of more than N elements (default 1024), or these; the numbers are the "
+     "same"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_COMPILE | CLI_BENCH, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",

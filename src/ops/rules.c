@@ -158,7 +158,7 @@ const mix_attribute_row mix_axis_fields[] = {{"axis", MIX_ATTRIBUTE_INT, offseto
 const char *mix_open_shape_hint(mix_shape shape) {
   for (int i = 0; i < shape.rank; i++)
     if (shape.dims[i] == MIX_UNKNOWN)
-      return "; the call of a layer has an open batch where args->symbolic: give a tensor of that shape then, "
-             "such as one of the inputs";
+      return "; the call of a layer has an open batch where args->symbolic: give a tensor of that shape "
+             "then, such as one of the inputs";
   return "";
 }

@@ -35,7 +35,8 @@ def check(program, path, folder):
     stem = path[:-len(".keras")]
     recorded, arrays = json.load(open(stem + ".json")), numpy.load(stem + ".npz")
     for kind in ["whole.keras", "preset/"]:
-        subprocess.run([program, "convert", path, os.path.join(folder, kind)], check=True, capture_output=True)
+        command = [program, "convert", path, os.path.join(folder, kind)]
+        subprocess.run(command, check=True, capture_output=True)
     models = [keras.models.load_model(os.path.join(folder, "whole.keras"))]
     keras.config.set_dtype_policy(recorded["policy"])
     is_task = "-task-" in name

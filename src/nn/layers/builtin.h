@@ -33,7 +33,7 @@
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
   X(alpha_dropout) X(activity_regularization) X(lambda) X(spectral_normalization)                            \
-  X(identity_layer) X(layer_scale) X(stochastic_depth) X(custom_scale) X(reversible_embedding) \
+  X(identity_layer) X(layer_scale) X(stochastic_depth) X(custom_scale) X(reversible_embedding)               \
   X(add_loss) X(add_metric)
 #define MIX_CONVOLUTION_LAYERS(X)                                                                            \
   X(conv1d) X(conv2d) X(conv3d) X(conv1d_transpose) X(conv2d_transpose) X(conv3d_transpose)                  \
