@@ -6,10 +6,11 @@
 #include "formats/file.h"
 #include <jansson.h>
 
-#define BACKBONE(options)                                                                                       \
-  "{\"class_name\": \"BertBackbone\", \"registered_name\": \"keras_hub>BertBackbone\", \"config\": "            \
-  "{\"name\": \"bert\", \"dtype\": \"float32\", \"vocabulary_size\": 20, \"num_heads\": 2, \"hidden_dim\": 8, " \
-  "\"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2" options "}}"
+#define BACKBONE(options)                                                                                    \
+  "{\"class_name\": \"BertBackbone\", \"registered_name\": \"keras_hub>BertBackbone\", \"config\": "         \
+  "{\"name\": \"bert\", \"dtype\": \"float32\", \"vocabulary_size\": 20, \"num_heads\": 2, "                 \
+  "\"hidden_dim\": 8, \"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2" options     \
+  "}}"
 #define BERT BACKBONE(", \"num_layers\": 1")
 #define TASK                                                                                                 \
   "{\"class_name\": \"BertTextClassifier\", \"registered_name\": \"keras_hub>BertTextClassifier\", "         \
@@ -95,7 +96,8 @@ static void what_is_refused(void **state) {
     mix_status status;
     const char *message;
   } rows[] = {
-      {"{\"class_name\": \"BertBackbones\", \"registered_name\": \"keras_hub>BertBackbones\", \"config\": {}}",
+      {"{\"class_name\": \"BertBackbones\", \"registered_name\": \"keras_hub>BertBackbones\", "
+       "\"config\": {}}",
        MIX_UNSUPPORTED, "'BertBackbones' of KerasHub is not supported; did you mean 'BertBackbone'?"},
       {BACKBONE(", \"num_layers\": 1, \"num_experts\": 4"), MIX_VALUE_ERROR, "num_experts"},
       {BACKBONE(", \"num_layers\": 1001"), MIX_VALUE_ERROR, "num_layers"},
