@@ -32,10 +32,10 @@ typedef struct mix_export_options {
 /* Writes what mix_model_predict computes as ONNX: inputs by the names of the input layers, outputs as Keras's
  * own export names them ("Identity:0", "Identity_1:0", ...), axis 0 of all of them any batch, dtypes as the
  * policies say, weights by their paths. Recurrent layers are LSTM, GRU and RNN where these compute the same,
- * and Loop with a mask or another cell. The file is replaced whole or not at all. NotImplementedError, which
- * names operation and layer, for what ONNX has no operator for and for a layer that changes its state as it
- * predicts; ValueError for an input of which more than the batch is unknown, a model without weights yet, and
- * another name. Reads the model. */
+ * and Loop with a mask or another cell. The file is replaced whole or not at all, after its PATH.data where
+ * it has one. NotImplementedError, which names operation and layer, for what ONNX has no operator for and for
+ * a layer that changes its state as it predicts; ValueError for an input of which more than the batch is
+ * unknown, a model without weights yet, and another name. Reads the model. */
 MIX_API mix_status mix_model_export_with(mix_model *model, const mix_export_options *options);
 #ifndef __cplusplus
 /* mix_model_export(model, "model.onnx", .opset = 22) */

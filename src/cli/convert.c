@@ -52,6 +52,8 @@ static void usage(FILE *out) {
           "                    default), or float32, with casts behind them\n"
           "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
           "  --batch N         of OUT in ONNX: for so many examples at a time (default: any number)\n"
+          "  --fold            of OUT in ONNX: BatchNormalization behind a convolution in float32 becomes\n"
+          "                    part of its kernel and bias\n"
           "  --verify DATA     of OUT in ONNX: runs it on DATA (as mixtape predict takes it) by\n"
           "                    onnxruntime, if its library is found (MIXTAPE_ONNXRUNTIME names it),\n"
           "                    else by mixtape, and fails where an output differs from the model's\n"

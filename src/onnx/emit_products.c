@@ -77,6 +77,9 @@ static const char *attends(mix_onnx_emitter *e, const mix_ir_node *node) {
   const int64_t queries = mix_onnx_operand_type(e, node, 0).shape.dims[1],
                 keys = mix_onnx_operand_type(e, node, 1).shape.dims[1];
   if (!a->causal) return whole ? NULL : mix_onnx_operand(e, node, 3);
+  if (queries > 0 && keys > (1 << 30) / queries)
+    return mix_onnx_refuse(e, node, "%lld queries of %lld keys are too many for a mask", (long long)queries,
+                           (long long)keys);
   bool *seen = mix_ir_flags(e->root, (int)(queries * keys) + 1);
   if (!seen) return mix_onnx_refuse(e, node, "out of memory");
   for (int64_t q = 0; q < queries; q++)

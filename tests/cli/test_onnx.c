@@ -69,7 +69,30 @@ static void verified_by_onnxruntime(void **state) {
   assert_code(run_program("convert", in, out, "--batch", "3", "--verify", data), 1);
   assert_says(program_err, "the data have 2 rows, and --batch is 3");
   assert_code(run_program("convert", in, out, "--batch", "2", "--verify", data), 0);
+  setenv("MIXTAPE_ONNXRUNTIME", in, 1);
+  assert_code(run_program("convert", in, out, "--verify", data), 1);
+  assert_says(program_err, "same.keras', which cannot be loaded as onnxruntime's library");
   unsetenv("MIXTAPE_ONNXRUNTIME");
+}
+
+/* A mask is a Loop in the file. Where no library of onnxruntime is found, our reader says what would help. */
+static void a_loop_wants_onnxruntime(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(3), .dtype = "int32", .name = "x");
+    mix_tensor *y = mix_call(mix_embedding(9, 2, .mask_zero = true), x);
+    mix_model_save(mix_model_new(x, mix_call(mix_lstm(2), y)), in_folder("mask.keras"));
+    assert_int_equal(mix_error(), MIX_OK);
+  }
+  write_same("float32");
+  const int code = run_program("convert", in_folder("mask.keras"), in_folder("mask.onnx"), "--batch", "2",
+                               "--verify", in_folder("data.npz"));
+  if (!code) {
+    assert_says(program_out, "by onnxruntime");
+    return;
+  }
+  assert_says(program_err, "the operator Loop is not supported");
+  assert_says(program_err, "the file is written, and not verified");
 }
 
 /* onnxruntime's kernels for processors lack bfloat16. */
@@ -108,9 +131,8 @@ static void verified_by_the_real_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(options_that_are_wrong),
-      cmocka_unit_test(verified_by_onnxruntime),
-      cmocka_unit_test(bfloat16_is_verified_widened),
+      cmocka_unit_test(options_that_are_wrong),       cmocka_unit_test(verified_by_onnxruntime),
+      cmocka_unit_test(bfloat16_is_verified_widened), cmocka_unit_test(a_loop_wants_onnxruntime),
       cmocka_unit_test(verified_by_the_real_one),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
