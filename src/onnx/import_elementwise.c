@@ -42,6 +42,12 @@ bool mix_import_cast_like(mix_import *in) {
                          mix_import_apply(in, "Cast", x, MIX_PACK("{s:s}", "dtype", mix_dtype_name(dtype))));
 }
 
+bool mix_import_is_inf(mix_import *in) {
+  if (!mix_onnx_integer(in->node, "detect_negative", 1) || !mix_onnx_integer(in->node, "detect_positive", 1))
+    return mix_import_fail(in, MIX_UNSUPPORTED, "it tells one infinity from the other; expected both");
+  return mix_import_bind(in, 0, mix_import_apply(in, "Isinf", operand(in, 0), NULL));
+}
+
 /* Integers are divided towards zero, as C does. */
 bool mix_import_divide(mix_import *in) {
   mix_tensor *a = operand(in, 0), *b = operand(in, 1);

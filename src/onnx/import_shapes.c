@@ -421,6 +421,13 @@ bool mix_import_einsum(mix_import *in) {
   return mix_import_bind(in, 0, mix_import_run_one(in, "Einsum", count, pair, config));
 }
 
+/* Negative indices count from the end; Keras has no class for them. */
+static mix_tensor *from_the_front(mix_import *in, mix_tensor *x, double depth) {
+  mix_tensor *three[] = {mix_import_apply_two(in, "Less", x, mix_import_number_like(x, 0)),
+                         mix_import_apply_two(in, "Add", x, mix_import_number_like(x, depth)), x};
+  return mix_import_run_one(in, "Where", 3, three, NULL);
+}
+
 bool mix_import_one_hot(mix_import *in) {
   const double depth = mix_import_scalar(in, 1);
   double values[2];
@@ -437,5 +444,5 @@ bool mix_import_one_hot(mix_import *in) {
   json_t *config = MIX_PACK("{s:I,s:I,s:s}", "num_classes", (json_int_t)depth, "axis",
                             (json_int_t)mix_onnx_integer(in->node, "axis", -1), "dtype",
                             mix_dtype_name(mix_tensor_dtype(pair)));
-  return mix_import_bind(in, 0, mix_import_apply(in, "OneHot", x, config));
+  return mix_import_bind(in, 0, mix_import_apply(in, "OneHot", from_the_front(in, x, depth), config));
 }

@@ -246,6 +246,30 @@ static void options_that_no_layer_has_are_refused(void **state) {
   }
 }
 
+/* Rows of classes by the sign of the index: -1 is the last, and what is further away is none. */
+static void negative_indices_count_from_the_end(void **state) {
+  (void)state;
+  graph g = {{0}};
+  const float values[] = {0, 1};
+  const int64_t indices[] = {0, -1, 3, -4}, depth = 3;
+  add_input(&g, "x", MIX_INT64, DIMS(-1, 4));
+  add_tensor(&g, "depth", MIX_INT64, 0, NULL, &depth);
+  add_tensor(&g, "values", MIX_FLOAT32, DIMS(2), values);
+  add_node(&g, "OneHot", "x depth values", "y");
+  add_output(&g, "y");
+  MIX_SCOPE {
+    static const float rows[12] = {1, 0, 0, 0, 0, 1};
+    float y[12];
+    mix_model *model = read_bytes(model_of(&g, 17));
+    assert_non_null(model);
+    read_all(mix_model_call(model, mix_tensor_from(indices, MIX_INT64, MIX_SHAPE(1, 4))), y);
+    assert_memory_equal(y, rows, sizeof rows);
+    set_int("detect_negative", 0);
+    refused(one_node("IsInf", "x", 17), MIX_UNSUPPORTED, "it tells one infinity from the other");
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 /* Two products by one kernel with a bias each: the same kernel trains, and each bias is added where it was.
  */
 static void products_that_share_a_kernel_keep_their_biases(void **state) {
@@ -399,6 +423,7 @@ int main(void) {
       cmocka_unit_test(what_is_not_read_is_named),
       cmocka_unit_test(a_node_without_its_first_input_is_refused),
       cmocka_unit_test(options_that_no_layer_has_are_refused),
+      cmocka_unit_test(negative_indices_count_from_the_end),
       cmocka_unit_test(products_that_share_a_kernel_keep_their_biases),
       cmocka_unit_test(convolutions_that_share_a_kernel_keep_their_padding),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
