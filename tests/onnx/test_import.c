@@ -330,50 +330,60 @@ static void write_file(const char *path, mix_message bytes) {
   mix_message_free(&bytes);
 }
 
-/* A Gemm whose kernel lies in another file. */
+static void add_external(graph *g, mix_message tensor, const char *location, const char *offset) {
+  const char *const entries[][2] = {{"location", location}, {"offset", offset}};
+  mix_message_integer(&tensor, MIX_ONNX_TENSOR_LOCATION, 1);
+  for (int i = 0; i < 2; i++) {
+    mix_message entry = {0};
+    mix_message_text(&entry, MIX_ONNX_ENTRY_KEY, entries[i][0]);
+    mix_message_text(&entry, MIX_ONNX_ENTRY_VALUE, entries[i][1]);
+    mix_message_message(&tensor, MIX_ONNX_TENSOR_EXTERNAL, &entry);
+  }
+  mix_message_message(&g->message, MIX_ONNX_GRAPH_INITIALIZER, &tensor);
+}
+
+/* A Gemm whose kernel and bias lie in another file, one after the other. */
 static mix_message graph_external(const char *location) {
   graph g = {{0}};
-  mix_message kernel = tensor_message("w", MIX_FLOAT32, DIMS(4, 4), NULL), entry = {0};
-  mix_message_integer(&kernel, MIX_ONNX_TENSOR_LOCATION, 1);
-  mix_message_text(&entry, MIX_ONNX_ENTRY_KEY, "location");
-  mix_message_text(&entry, MIX_ONNX_ENTRY_VALUE, location);
-  mix_message_message(&kernel, MIX_ONNX_TENSOR_EXTERNAL, &entry);
-  mix_message_message(&g.message, MIX_ONNX_GRAPH_INITIALIZER, &kernel);
+  add_external(&g, tensor_message("w", MIX_FLOAT32, DIMS(4, 4), NULL), location, "0");
+  add_external(&g, tensor_message("b", MIX_FLOAT32, DIMS(4), NULL), location, "64");
   add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
-  add_node(&g, "MatMul", "x w", "y");
+  add_node(&g, "Gemm", "x w b", "y");
   add_output(&g, "y");
   return model_of(&g, 17);
 }
 
-static mix_model *load_external(const char *folder, const char *location) {
+static mix_model *load_external(const char *folder, const char *location, bool copies) {
   char path[512];
   snprintf(path, sizeof path, "%s/external.onnx", folder);
   write_file(path, graph_external(location));
-  return mix_model_load(path);
+  return mix_model_load(path, .copy_weights = copies);
 }
 
 static void external_data_stay_in_the_folder(void **state) {
   (void)state;
   const char *folder = test_folder;
   char path[512];
-  float kernel[16], y[16];
-  for (int i = 0; i < 16; i++) kernel[i] = weight_at(i);
+  float weights[20], y[16];
+  for (int i = 0; i < 20; i++) weights[i] = weight_at(i);
   snprintf(path, sizeof path, "%s/weights.bin", folder);
   FILE *file = fopen(path, "wb");
-  assert_int_equal(fwrite(kernel, sizeof kernel, 1, file), 1);
+  assert_int_equal(fwrite(weights, sizeof weights, 1, file), 1);
   fclose(file);
   MIX_SCOPE {
-    mix_model *model = load_external(folder, "weights.bin");
-    assert_non_null(model);
     const float one[16] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
-    read_all(mix_model_call(model, mix_tensor_from(one, MIX_FLOAT32, MIX_SHAPE(4, 4))), y);
-    assert_memory_equal(y, kernel, sizeof kernel);
-    refused(load_external(folder, "../weights.bin"), MIX_FORMAT_ERROR,
+    for (int copies = 0; copies < 2; copies++) {
+      mix_model *model = load_external(folder, "weights.bin", copies);
+      assert_non_null(model);
+      read_all(mix_model_call(model, mix_tensor_from(one, MIX_FLOAT32, MIX_SHAPE(4, 4))), y);
+      for (int i = 0; i < 16; i++) assert_true(y[i] == weights[i] + weights[16 + i % 4]); /* eighths */
+    }
+    refused(load_external(folder, "../weights.bin", false), MIX_FORMAT_ERROR,
             "expected a file in the model's folder");
-    refused(load_external(folder, "a/../../weights.bin"), MIX_FORMAT_ERROR,
+    refused(load_external(folder, "a/../../weights.bin", false), MIX_FORMAT_ERROR,
             "expected a file in the model's folder");
-    refused(load_external(folder, path), MIX_FORMAT_ERROR, "expected a file in the model's folder");
-    refused(load_external(folder, "other.bin"), MIX_IO_ERROR, "other.bin is missing");
+    refused(load_external(folder, path, false), MIX_FORMAT_ERROR, "expected a file in the model's folder");
+    refused(load_external(folder, "other.bin", false), MIX_IO_ERROR, "other.bin is missing");
   }
 }
 
