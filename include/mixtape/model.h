@@ -149,11 +149,12 @@ typedef struct mix_load_weights_options {
  * tf_keras, by the layers' paths; .weights.json, whose shards must lie beside it (OSError if one is missing);
  * legacy .h5 (weights or whole models), whose layers with weights are matched in order; .npz with the names
  * that save_weights gives, or with arr_0, arr_1, ... in order; safetensors with those names, or the index of
- * several (.safetensors.index.json), all of whose tensors must become weights. Files of Keras also have the
- * optimizer's state: a compiled model takes it if it has as many variables, else a warning says so. Layers of
- * your own stand in the first kind under the names of their inner layers. FormatError for damaged files.
- * ValueError, which names the variable or the layer with counts and shapes, if something does not fit; then
- * the model is unchanged, unless the data of a file are damaged. Changes the model. */
+ * several (.safetensors.index.json), all of whose tensors must become weights; folders of KerasHub. Files of
+ * Keras also have the optimizer's state: a compiled model takes it if it has as many variables, else a
+ * warning says so. Layers of your own stand in the first kind under the names of their inner layers.
+ * FormatError for damaged files. ValueError, which names the variable or the layer with counts and shapes, if
+ * something does not fit; then the model is unchanged, unless the data of a file are damaged. Changes the
+ * model. */
 MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
 MIX_API mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *options);
 

@@ -86,7 +86,7 @@ MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
 
 typedef struct mix_save_options {
   size_t size;
-  const char *path;  /* required: ends in .keras, or in .h5 or .hdf5 */
+  const char *path;  /* required: ends in .keras, in .h5 or .hdf5, or in /, a folder of KerasHub */
   bool no_optimizer; /* leave out the arguments of compile and the optimizer's state */
   bool no_overwrite; /* IOError if the file exists */
   /* The generation that the file is for; NULL: the model's. experimental: as tf_keras */
@@ -100,8 +100,10 @@ typedef struct mix_save_options {
  * optimizer state, in its form. NotImplementedError, which names the layer, for a layer or an option that it
  * lacks, and for an activation or a mask that it treats otherwise; a warning for optimizer state that its
  * files do not keep, and for what trains there by another rule.
- * The file is replaced whole or not at all, and keeps its mode. ValueError for another name,
- * NotImplementedError for a subclassed model, IOError if the file cannot be written. Reads the model. */
+ * The file is replaced whole or not at all, and keeps its mode. A folder (docs/manual/kerashub.md) gets its
+ * files one by one, weights first and no arguments of compile; of a backbone, a task that it had goes.
+ * ValueError for another name, NotImplementedError for a subclassed model, IOError if the file cannot be
+ * written. Reads the model. */
 MIX_API mix_status mix_model_save_with(mix_model *model, const mix_save_options *options);
 #ifndef __cplusplus
 /* mix_model_save(model, "model.keras", .semantics = mix_semantics_named("keras3")) */

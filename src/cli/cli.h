@@ -273,6 +273,12 @@ int cli_check_checkpoint(const cli_options *options);
 /* Checks before the work that an option's file can be written. CLI_OK, or the exit code after a message. */
 int cli_check_output(const char *command, const char *option, const char *path);
 
+/* Why that name, as in cli_is_saved_name, cannot be written; NULL: it can. */
+const char *cli_unwritable_reason(const char *path);
+
+/* Checks before the work that --save, where it is a folder, can hold the model. CLI_OK, or the exit code. */
+int cli_check_folder(const char *command, const char *path, const mix_model *model);
+
 /* The results of a training run for the report: columns of history by name. */
 typedef struct cli_history {
   int count; /* columns */

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "formats/file.h"
 #include "saving/model_json.h"
 
 #include <math.h>
@@ -187,8 +186,7 @@ static int check(const conversion *p) {
   if (!p->model &&
       (has_weights_alone(p->in) || ends_in(p->in, ".weights.h5") || ends_in(p->in, ".weights.json")))
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
-  const char *reason =
-      ends_in(p->out, "/") ? mix_folder_unwritable_reason(p->out) : mix_file_unwritable_reason(p->out);
+  const char *reason = cli_unwritable_reason(p->out);
   if (!reason) return CLI_OK;
   cli_say("convert", "cannot write '%s': %s", p->out, reason);
   return CLI_FAILED;

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "formats/file.h"
 #include "model/model.h"
 
 #include <string.h>
@@ -132,8 +131,11 @@ static int parse(int argc, char **argv, request *r) {
 /* What can be known before any work is done. */
 static int check(const request *r) {
   if (!cli_is_saved_name(r->out))
-    return wrong(": expected a name that ends in .keras, .weights.h5, .h5, .npz or .safetensors", r->out);
-  const char *reason = mix_file_unwritable_reason(r->out);
+    return wrong(
+        ": expected a name that ends in .keras, .weights.h5, .h5, .npz or .safetensors, or in / for a "
+        "folder of KerasHub",
+        r->out);
+  const char *reason = cli_unwritable_reason(r->out);
   if (!reason) return CLI_OK;
   cli_say("quantize", "cannot write '%s': %s", r->out, reason);
   return CLI_FAILED;

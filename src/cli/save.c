@@ -1,5 +1,7 @@
 /* What --save and convert write, by the end of the name. */
 #include "cli/cli.h"
+#include "formats/file.h"
+#include "model/model.h"
 
 #include <string.h>
 
@@ -25,6 +27,19 @@ static const ending *ending_of(const char *path) {
 }
 
 bool cli_is_saved_name(const char *path) { return ending_of(path); }
+
+static bool is_folder(const char *path) { return *path && path[strlen(path) - 1] == '/'; }
+
+const char *cli_unwritable_reason(const char *path) {
+  return is_folder(path) ? mix_folder_unwritable_reason(path) : mix_file_unwritable_reason(path);
+}
+
+int cli_check_folder(const char *command, const char *path, const mix_model *model) {
+  if (!path || !is_folder(path) || model->layer->origin) return CLI_OK;
+  cli_say(command, "--save: '%s' is a folder, and '%s' no model of KerasHub; give a name that ends in .keras",
+          path, mix_model_name(model));
+  return CLI_USAGE;
+}
 
 bool cli_shards_agree(const char *command, const char *path, double max_shard_size) {
   const ending *ending = path ? ending_of(path) : NULL;

@@ -134,7 +134,8 @@ int cli_check_checkpoint(const cli_options *options) {
 }
 
 int cli_check_output(const char *command, const char *option, const char *path) {
-  const char *reason = mix_file_unwritable_reason(path);
+  const char *reason =
+      !strcmp(option, "save") ? cli_unwritable_reason(path) : mix_file_unwritable_reason(path);
   if (!reason) return CLI_OK;
   cli_say(command, "--%s: cannot write '%s': %s", option, path, reason);
   return CLI_FAILED;
@@ -147,6 +148,7 @@ static int run(cli_options *options) {
   if (!code) code = cli_check_checkpoint(options);
   mix_model *model;
   if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
+  if (!code) code = cli_check_folder("train", options->save, model);
   if (!code && !cli_describe_lora(options, model, &data.train)) code = cli_fail();
   if (code) return code;
   cli_step_log log;

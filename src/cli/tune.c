@@ -233,6 +233,7 @@ static int run(cli_options *options) {
   if (t.keeps) first.policy = NULL;
   mix_model *model;
   if (!code) code = cli_prepare(&first, CLI_TRAIN, &t.data, &model);
+  if (!code) code = cli_check_folder("tune-precision", options->save, model);
   if (code) return code;
   options->classes = first.classes; /* of a table's label */
   if (!t.data.test.x && options->validation_split == 0) options->validation_split = SPLIT;

@@ -9,6 +9,7 @@
 #include "formats/zip_stored.h"
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define HDF5_SIGNATURE "\211HDF\r\n\032\n"
 #define WEIGHTS_MEMBER "model.weights.h5"
@@ -224,6 +225,11 @@ static bool read_first(const char *path, char *first) {
   return stream;
 }
 
+static bool is_folder(const char *path) {
+  struct stat status;
+  return path && !stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
 bool mix_is_array_file(const char *path) {
   char first[SIGNATURE_SIZE];
   if (!read_first(path, first) || !is_zip(first)) return false;
@@ -255,6 +261,8 @@ static bool open_file(mix_keras_file *file, bool structure) {
   if (mix_failed()) return false;
   if (mix_is_preset_folder(path)) return opened(file, open_folder(file));
   const bool opens = read_first(path, first);
+  if (!opens && is_folder(path))
+    return mix_fail_io("%s: a folder without config.json; expected a file, or a folder of KerasHub", path);
   if (is_zip(first)) return opened(file, open_archive(file, structure));
   if (opens && mix_weight_shards_begin(first, SIGNATURE_SIZE))
     return opened(file, read_shards(file, structure));

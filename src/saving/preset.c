@@ -41,7 +41,7 @@ static bool read_file(const char *folder, const char *name, const mix_weights_re
     reader.model = model;
     reader.skipped = skipped;
     reader.no_optimizer = true;
-    good = (skipped || mix_quantize_as_file(&reader)) && read(&reader);
+    good = mix_quantize_as_file(&reader) && read(&reader);
     mix_keras_file_close(&file);
   }
   mix_free(path);

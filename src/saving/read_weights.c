@@ -211,7 +211,9 @@ bool mix_quantize_as_file(mix_weights_reader *reader) {
   bool good = !reader->file->by_path || !reader->model->semantics->policy_quantized;
   const bool former = mix_zero_weights_set(true); /* each is read */
   if (!good)
-    MIX_SCOPE { good = mix_visit_weight_layers(reader->model, quantize_as_group, reader); }
+    MIX_SCOPE {
+      good = mix_visit_weight_layers_without(reader->model, reader->skipped, quantize_as_group, reader);
+    }
   mix_zero_weights_set(former);
   return good && !mix_failed();
 }

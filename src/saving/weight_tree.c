@@ -225,6 +225,13 @@ bool mix_visit_weight_tree_without(mix_model *model, mix_layer *skipped, mix_wei
   return visit_all(&w, model);
 }
 
+bool mix_visit_weight_layers_without(mix_model *model, mix_layer *skipped, mix_weight_layer_visit *visit,
+                                     void *context) {
+  walk w = {.visit_layer = visit, .context = context};
+  if (skipped && !skip(&w, skipped)) return mix_key_map_clear(&w.seen), false;
+  return visit_all(&w, model);
+}
+
 bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context) {
   return visit_all(&(walk){.visit_layer = visit, .context = context}, model);
 }

@@ -19,6 +19,9 @@ bool mix_visit_weight_tree_without(mix_model *model, mix_layer *skipped, mix_wei
 /* The same walk over the layers alone. */
 typedef bool mix_weight_layer_visit(void *context, const char *path, mix_layer *layer);
 bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context);
+/* Without a layer and all in it; NULL: none is left out. */
+bool mix_visit_weight_layers_without(mix_model *model, mix_layer *skipped, mix_weight_layer_visit *visit,
+                                     void *context);
 /* The same for each place of a layer, as if another one stood there. Where tf_keras loads a model from an
  * archive it makes a layer for each, and looks for the weights of all. */
 bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *context);

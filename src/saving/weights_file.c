@@ -92,7 +92,7 @@ mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_
                            ": '%.200s' is an index of shards; expected max_shard_size (--max-shard-size) "
                            "too, or a name that ends in .weights.h5",
                            path);
-  if (kind == MIX_FILE_ARCHIVE)
+  if (kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_PRESET)
     return mix_fail_status(MIX_VALUE_ERROR,
                            SAVE
                            ": '%.200s' names a whole model; use mix_model_save, or give a name that ends in "

@@ -261,6 +261,10 @@ static void save_of_train(void **state) {
   }
   assert_code(run_program("train", "--save", in_folder("out.onnx")), 2);
   assert_has(program_err, "a name that ends in .keras");
+  assert_code(run_program("train", "--data", "digits", "--units", "8", "--steps", "2", "--verbose", "0",
+                          "--save", in_folder("out/")),
+              2);
+  assert_has(program_err, "no model of KerasHub");
 }
 
 static int end(void **state) {

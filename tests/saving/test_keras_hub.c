@@ -72,6 +72,10 @@ static void files_and_folders_hold_the_model(void **state) {
   assert_predicts_alike(model, other);
   mix_model_save(model, in_folder("task/"), .no_overwrite = true);
   assert_error(MIX_IO_ERROR, "exists already");
+  mix_model_save_weights(model, in_folder("task/"));
+  assert_error(MIX_VALUE_ERROR, "names a whole model");
+  assert_null(mix_model_load(in_folder("")));
+  assert_error(MIX_IO_ERROR, "a folder without config.json");
 }
 
 /* A folder of a task without the weights beside the backbone's: these begin as in a new model. */
@@ -188,6 +192,8 @@ static void quantized_layers_are_in_the_config(void **state) {
   assert_no_error();
   assert_non_null(strstr(mix_model_to_json(model), "\"transformer_layer_0/self_attention_layer/query\""));
   assert_predicts_alike(model, mix_model_load(in_folder("int8.keras")));
+  mix_model_save(model, in_folder("int8/")); /* the last layers have a mode too */
+  assert_predicts_alike(model, mix_model_load(in_folder("int8")));
 }
 
 /* Queries and values, and all of the classifier; nothing else of the backbone. */
