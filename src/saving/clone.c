@@ -165,7 +165,17 @@ static mix_model *clone_sequential(mix_layer *old, const mix_clone_options *opti
   return mix_failed() ? NULL : model;
 }
 
+/* Of a class whose config stands for its layers: the clone is of that class too. */
+static mix_model *clone_of_class(mix_layer *layer) {
+  json_t *object = mix_layer_to_json(layer, false);
+  const mix_from_json_options options = {.size = sizeof options, .semantics = layer->semantics};
+  mix_model *model = object ? mix_model_from_object(object, &options, false) : NULL;
+  json_decref(object);
+  return model;
+}
+
 static mix_model *clone_of_layer(mix_layer *layer, const mix_clone_options *options) {
+  if (layer->origin && !options->clone_function && !options->inputs) return clone_of_class(layer);
   mix_model *model =
       mix_layer_is_functional(layer) ? clone_functional(layer, options) : clone_sequential(layer, options);
   if (!model) return NULL;

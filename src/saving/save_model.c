@@ -95,6 +95,24 @@ static bool keeps_lora(mix_model *model, const mix_semantics *rules, mix_file_ki
                               ((mix_layer *)mix_list_items(layers)[0])->name, rules->name);
 }
 
+/* Layers of KerasHub's models are read as parts of these alone, and these by a name that legacy files lack.
+ */
+static bool is_readable(const mix_layer *layer, mix_file_kind kind) {
+  const char *name = json_string_value(json_object_get(layer->origin, "registered_name"));
+  if (kind == MIX_FILE_LEGACY && name && !strncmp(name, "keras_hub>", strlen("keras_hub>")))
+    return mix_fail_unsupported(CALL ": '%s' is a model of KerasHub, which no .h5 can say; save a .keras",
+                                layer->name);
+  if (layer->origin) return true;
+  if (layer->kind && !strncmp(layer->kind->call, "hub_", strlen("hub_")))
+    return mix_fail_unsupported(CALL
+                                ": layer '%s' is a part of a model of KerasHub, without which no file can "
+                                "say it; call the model itself as a layer, or save the weights",
+                                layer->name);
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (!is_readable(mix_list_items(layer->layers)[i], kind)) return false;
+  return true;
+}
+
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
   const mix_semantics *semantics = mix_file_semantics(model, options->semantics);
@@ -102,7 +120,8 @@ static void save(mix_model *model, const mix_save_options *options) {
     mix_preset_write(model, options->path, CALL);
     return;
   }
-  if (mix_failed() || !keeps_lora(model, semantics, mix_file_kind_of(options->path))) return;
+  const mix_file_kind kind = mix_file_kind_of(options->path);
+  if (mix_failed() || !keeps_lora(model, semantics, kind) || !is_readable(model->layer, kind)) return;
   if (semantics != model->semantics)
     model = mix_model_in_generation(model, semantics, options->path, compiled, CALL);
   json_t *structure = model ? mix_model_saved_json(model, compiled) : NULL;

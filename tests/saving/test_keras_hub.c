@@ -173,6 +173,30 @@ static void a_backbone_replaces_the_task_of_a_folder(void **state) {
   assert_string_equal(mix_model_to_json(backbone), mix_model_to_json(again));
 }
 
+/* As in Keras, where the config makes it; a file of a clone loads. */
+static void clones_are_of_the_class(void **state) {
+  (void)state;
+  mix_model *model = task(), *clone = mix_model_clone(model);
+  assert_no_error();
+  mix_model_set_weights(clone, mix_model_get_weights(model));
+  mix_model_save(clone, in_folder("clone.keras"));
+  assert_no_error();
+  assert_predicts_alike(model, mix_model_load(in_folder("clone.keras")));
+}
+
+/* What could not be read back is not written. */
+static void files_that_cannot_say_it(void **state) {
+  (void)state;
+  mix_model *model = task(), *backbone = mix_model_from_json(BERT);
+  mix_model_save(model, in_folder("task.h5"));
+  assert_error(MIX_UNSUPPORTED, "which no .h5 can say");
+  mix_model *part = mix_model_new(mix_model_inputs(backbone),
+                                  mix_list_get(mix_model_layer_outputs(backbone, "transformer_layer_0"), 0));
+  assert_no_error();
+  mix_model_save(part, in_folder("part.keras"));
+  assert_error(MIX_UNSUPPORTED, "is a part of a model of KerasHub");
+}
+
 static void a_policy_is_the_backbones(void **state) {
   (void)state;
   mix_model_save(task(), in_folder("plain.keras"));
@@ -259,6 +283,8 @@ int main(void) {
                                      TEST(weights_that_do_not_fit),
                                      TEST(a_head_that_does_not_fit_changes_nothing),
                                      TEST(a_backbone_replaces_the_task_of_a_folder),
+                                     TEST(clones_are_of_the_class),
+                                     TEST(files_that_cannot_say_it),
                                      TEST(a_policy_is_the_backbones),
                                      TEST(quantized_layers_are_in_the_config),
                                      TEST(lora_is_where_keras_hub_has_it),
