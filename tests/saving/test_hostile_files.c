@@ -90,7 +90,7 @@ static void what_is_no_file_of_keras(void **state) {
   (void)state;
   expect_refused(mix_model_load(NULL), MIX_TYPE_ERROR, "path is NULL");
   expect_refused(mix_model_load(in_folder("none.keras")), MIX_IO_ERROR, "none.keras");
-  expect_refused(mix_model_load(test_folder), MIX_IO_ERROR, "not a regular file");
+  expect_refused(mix_model_load(test_folder), MIX_IO_ERROR, "a folder without config.json");
   FILE *file = fopen(in_folder("text.keras"), "w");
   fputs("no model, but a text", file);
   fclose(file);
