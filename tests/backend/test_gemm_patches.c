@@ -40,6 +40,16 @@ static const struct {
     {{{1, 30, 31}, {1, 7, 7}, {1, 61, 62}, {1, 2, 2}, {1, 1, 1}, {0, -3, -2}, 3, 3}, 96},
     {{{1, 12, 30}, {1, 3, 3}, {1, 12, 30}, {1, 1, 1}, {1, -1, -1}, {0, 1, 1}, 24, 24}, 40},
     {{{1, 5, 6}, {1, 1, 2}, {1, 5, 7}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 512, 512}, 33},
+    /* Windows so far apart that the numbers which a line of cells spans cannot be counted. */
+    {{{1, 30, 20},
+      {1, 2, 2},
+      {1, 30, 20},
+      {1, 1, 1},
+      {1, (INT64_C(1) << 40) - 1, (INT64_C(1) << 40) - 20},
+      {0, -(INT64_C(1) << 39), 0},
+      24,
+      24},
+     70},
     /* A block of k in parts, whose sums go on; most caches have no space for all its lines. */
     {{{1, 8, 29}, {1, 3, 3}, {1, 8, 29}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 256, 256}, 66},
 };
@@ -208,7 +218,8 @@ static void each_engine(void **state) {
   for (int number = 0; number < CASES; number++)
     for (int way = 0; way < 4; way++)
       if (is_tried(e, number, way))
-        compare(e, &cases[number].patches, cases[number].n, number, way & 1, way & 2, way != number % 4, &all);
+        compare(e, &cases[number].patches, cases[number].n, number, way & 1, way & 2, way != number % 4,
+                &all);
   for (int number = CASES; number < CASES + RANDOM; number++) {
     const mix_gemm_patches p = random_patches();
     compare(e, &p, random_between(65, 100), number, number & 1, number & 2, true, &all);

@@ -83,6 +83,7 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (!problem->k) return "no terms";
   if (problem->n > FEW_COLUMNS && p->cells[2] < FEWEST_ROWS * divide_up(p->cells[2], engine->mr))
     return "few cells in a tile";
+  if (mix_lines_span_too_much(p, mix_cpu_cache(2))) return "long lines";
   mix_lines_plan own;
   lay_lines(engine, problem, &own);
   const int64_t count = mix_lines_cut_patch(engine, problem, &own, NULL);
