@@ -33,13 +33,12 @@ static inline mix_lines_extent mix_lines_extent_of(const mix_gemm_patches *p, in
                             .seen = (reach < 0 ? -reach : reach) + 1};
 }
 
-/* Are the numbers of the image that a line of cells spans so many that no cache has space for them? Windows
- * may be so far apart that all else would overflow. */
+/* Are the numbers of the image from a line of cells to the next one so many that no cache has space for them?
+ * Steps and windows may be so far apart that all else would overflow. */
 static inline bool mix_lines_span_too_much(const mix_gemm_patches *p, int64_t cache) {
-  const double lines = (double)mix_lines_extent_of(p, 1).seen,
-               pixels =
-                   (double)(p->cells[2] - 1) * (double)p->step[2] + (double)mix_lines_extent_of(p, 2).seen;
-  return lines * pixels * (double)p->channels > (double)cache;
+  const int64_t seen = mix_lines_extent_of(p, 1).seen, lines = seen > p->step[1] ? seen : p->step[1];
+  const double pixels = (double)p->cells[2] * (double)p->step[2] + (double)mix_lines_extent_of(p, 2).seen;
+  return (double)lines * pixels * (double)p->channels > (double)cache;
 }
 
 /* Writes the segments of a patch and returns their number; 0 where pairs of k would not lie in one element.

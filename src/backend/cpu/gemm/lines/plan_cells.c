@@ -42,8 +42,8 @@ const char *mix_cells_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (p->cells[0] != 1 || p->window[0] != 1 || p->image[0] != 1 || p->origin[0] != 0)
     return "three spatial axes";
   if (!problem->k) return "no terms";
-  if (p->window[1] * p->window[2] < p->step[1] * p->step[2]) return "pixels that no cell sees";
   if (mix_lines_span_too_much(p, mix_cpu_cache(2))) return "long lines";
+  if (p->window[1] * p->window[2] < p->step[1] * p->step[2]) return "pixels that no cell sees";
   const int64_t lines = lines_at_once(engine, problem);
   if (slab_bytes(engine, p, lines) > mix_cpu_cache(2) / 2) return "long lines";
   if (lines * p->cells[2] < smaller(FEWEST_CELLS, problem->k)) return "wide lines";

@@ -81,9 +81,9 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (p->cells[0] != 1 || p->window[0] != 1 || p->image[0] != 1 || p->origin[0] != 0)
     return "three spatial axes";
   if (!problem->k) return "no terms";
+  if (mix_lines_span_too_much(p, mix_cpu_cache(2))) return "long lines";
   if (problem->n > FEW_COLUMNS && p->cells[2] < FEWEST_ROWS * divide_up(p->cells[2], engine->mr))
     return "few cells in a tile";
-  if (mix_lines_span_too_much(p, mix_cpu_cache(2))) return "long lines";
   mix_lines_plan own;
   lay_lines(engine, problem, &own);
   const int64_t count = mix_lines_cut_patch(engine, problem, &own, NULL);
