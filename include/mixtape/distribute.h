@@ -78,8 +78,10 @@ typedef enum mix_shard {
  * rows, which alone has its state and gets its gradient, and sends the weight to all. The bits of a training
  * are those of MIX_SHARD_NOTHING with as many ranks. To read or save the state, or such weights other than
  * after a fit, all ranks call mix_optimizer_gather_state first (mixtape/optimizer.h); what has not been
- * gathered since the latest step is a RuntimeError where it is read. Collective. ValueError for an unknown
- * kind, where ranks give different ones, and for a distribution of one rank. */
+ * gathered since the latest step is a RuntimeError where it is read. After a RuntimeError of communication
+ * weights may be partly new, and nothing is gathered any more: the run goes on from its last checkpoint, in
+ * new processes. Collective. ValueError for an unknown kind, where ranks give different ones,
+ * and for a distribution of one rank. */
 MIX_API mix_status mix_distribution_shard(mix_distribution *distribution, mix_shard shard);
 
 /* Seconds of communication so far on this rank. */
