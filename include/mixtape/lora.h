@@ -39,8 +39,8 @@ typedef struct mix_model_lora_options {
 } mix_model_lora_options;
 /* The same for all layers of a model that can have it, those in layers and models in it too. Other layers
  * stay as they are, and train. Of a backbone of KerasHub without a filter, its queries and values alone get
- * it, and its other layers no longer train, as with KerasHub's enable_lora. ValueError, and no change, if there
- * is none, or one of them cannot have it (see above). Changes the model. */
+ * it, and its other layers no longer train, as with KerasHub's enable_lora. ValueError, and no change, if
+ * there is none, or one of them cannot have it (see above). Changes the model. */
 MIX_API mix_status mix_model_enable_lora_with(mix_model *model, const mix_model_lora_options *options);
 /* Adds (alpha / rank) a . b to the kernels, which train again, and removes a and b. Layers without LoRA stay
  * as they are. Compile again before training. Changes the model. */
