@@ -18,6 +18,9 @@ def main():
     path = sys.argv[1]
     text = " ".join(sys.stdin.read().split())
     wanted = sorted(set(re.findall(r"\bmix_(\w+)_with ?\(", text)) - OTHER)
+    if not wanted:
+        sys.exit("makers.py: no functions of options on standard input; expected the preprocessed headers:\n"
+                 "cat include/mixtape/*.h | cc -E -P -I include -x c - | makers.py HEADER.hpp [--write]")
     header = open(path, encoding="utf-8").read()
     before, rest = header.split(BEGIN)
     listed, after = rest.split(END)
