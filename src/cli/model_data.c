@@ -114,7 +114,7 @@ static bool shape_fits(mix_shape shape, mix_shape wanted) {
 static void fail_missing(const reader *r, const place *p) {
   char name[NAME], expected[320], names[NAMES];
   const bool alone = p->count == 1;
-  mix_fail_value("%s: no array %s for %s; the arrays are %s", r->path,
+  mix_fail_value("%s: no array %s for %s, nor one of that name; the arrays are %s", r->path,
                  name_array(p->stem, alone ? -1 : p->index, !strcmp(r->part, "test") ? "test" : NULL, name),
                  place_text(r, p, expected, sizeof expected), list_arrays(r, names));
 }

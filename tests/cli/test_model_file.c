@@ -260,7 +260,8 @@ static void arrays_that_do_not_fit_are_named(void **state) {
                           ARRAYS("bad.npz", {"x_0", ROWS, 4, MIX_FLOAT32}, {"x_1", ROWS, 4, MIX_FLOAT32},
                                  {"y_0", ROWS, 2, MIX_FLOAT32})),
               1);
-  assert_has(program_err, "no array y_1 for output 2 of 2 of the model, 'right', (rows, 1)");
+  assert_has(program_err,
+             "no array y_1 for output 2 of 2 of the model, 'right', (rows, 1), nor one of that name");
 }
 
 /* ---- outputs ---- */
