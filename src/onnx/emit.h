@@ -16,7 +16,7 @@ enum { MIX_ONNX_BATCHES = 3 };
 
 /* A tensor of the file: its elements are those of a variable, of a constant of the graph, of a tensor that
  * lives as long as the emitter, or `data`. */
-typedef struct mix_onnx_tensor {
+typedef struct mix_onnx_initializer {
   const char *name;
   MIX_TYPE_MEMBERS; /* as written */
   mix_dtype from;   /* as it is */
@@ -24,7 +24,7 @@ typedef struct mix_onnx_tensor {
   const mix_ir_node *constant;
   mix_tensor *value;
   const void *data;
-} mix_onnx_tensor;
+} mix_onnx_initializer;
 
 typedef struct mix_onnx_emitter {
   mix_ir *root;                               /* whose memory names are in */
@@ -36,7 +36,7 @@ typedef struct mix_onnx_emitter {
   mix_message *nodes;                         /* of the graph being written */
   mix_message prologue;                       /* nodes of the root that come before all others */
   mix_message attributes;                     /* of the next node */
-  mix_onnx_tensor *tensors;
+  mix_onnx_initializer *tensors;
   int tensor_count, tensor_capacity;
   const char *batch; /* name of the batch as int64 (1), or NULL */
   const char *first; /* name of the input whose axis 0 is the batch */
@@ -144,7 +144,7 @@ const char *mix_onnx_constant(mix_onnx_emitter *e, mix_dtype dtype, mix_shape sh
 const char *mix_onnx_scalar(mix_onnx_emitter *e, mix_dtype dtype, double value);
 const char *mix_onnx_int64s(mix_onnx_emitter *e, int count, const int64_t *values);
 /* A tensor of the file without a name yet (it gets `name`, or one like it). */
-const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_tensor tensor);
+const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_initializer tensor);
 
 /* ---- shared forms (emit_shared.c) ---- */
 

@@ -122,7 +122,8 @@ static const char *put(mix_onnx_emitter *e, const char *what, mix_tensor *value)
   const mix_dtype dtype = mix_tensor_dtype(value);
   return mix_onnx_add_tensor(
       e, mix_onnx_new_name(e, what),
-      (mix_onnx_tensor){.dtype = dtype, .from = dtype, .shape = mix_tensor_shape(value), .value = value});
+      (mix_onnx_initializer){
+          .dtype = dtype, .from = dtype, .shape = mix_tensor_shape(value), .value = value});
 }
 
 void mix_onnx_emit_folded(mix_onnx_emitter *e, const mix_ir_node *conv, const mix_ir_node *end) {

@@ -86,10 +86,10 @@ static const mix_ir_variable *variable_of(const mix_onnx_emitter *e, int value) 
 }
 
 static const char *tensor_of(mix_onnx_emitter *e, mix_variable *variable, mix_dtype dtype) {
-  const mix_onnx_tensor tensor = {.dtype = mix_onnx_written(e, dtype),
-                                  .from = variable->dtype,
-                                  .shape = variable->shape,
-                                  .variable = variable};
+  const mix_onnx_initializer tensor = {.dtype = mix_onnx_written(e, dtype),
+                                       .from = variable->dtype,
+                                       .shape = variable->shape,
+                                       .variable = variable};
   for (int i = 0; i < e->tensor_count; i++)
     if (e->tensors[i].variable == variable && e->tensors[i].dtype == tensor.dtype) return e->tensors[i].name;
   return mix_onnx_add_tensor(e, variable->name ? variable->name : "weight", tensor);
@@ -110,10 +110,10 @@ static void emit_constant(mix_onnx_emitter *e, const mix_ir_node *node) {
   const mix_type type = mix_onnx_type(e, node, 0);
   mix_onnx_result(e, node, 0,
                   mix_onnx_add_tensor(e, mix_onnx_new_name(e, "constant"),
-                                      (mix_onnx_tensor){.dtype = mix_onnx_written(e, type.dtype),
-                                                        .shape = type.shape,
-                                                        .from = type.dtype,
-                                                        .constant = node}));
+                                      (mix_onnx_initializer){.dtype = mix_onnx_written(e, type.dtype),
+                                                             .shape = type.shape,
+                                                             .from = type.dtype,
+                                                             .constant = node}));
 }
 
 /* ---- the walk ---- */

@@ -154,7 +154,7 @@ static bool is_used(const mix_onnx_emitter *e, const char *name) {
   return false;
 }
 
-const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_tensor tensor) {
+const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_initializer tensor) {
   const size_t size = strlen(name) + 16;
   char *own = mix_ir_alloc(e->root, size);
   if (!own || !mix_reserve(&e->tensors, &e->tensor_capacity, e->tensor_count + 1, sizeof tensor)) {
@@ -171,7 +171,7 @@ const char *mix_onnx_add_tensor(mix_onnx_emitter *e, const char *name, mix_onnx_
 const char *mix_onnx_constant(mix_onnx_emitter *e, mix_dtype dtype, mix_shape shape, const void *data) {
   const size_t bytes = mix_value_bytes(dtype, shape);
   for (int i = 0; i < e->tensor_count; i++) {
-    const mix_onnx_tensor *other = &e->tensors[i];
+    const mix_onnx_initializer *other = &e->tensors[i];
     if (other->data && other->dtype == dtype && mix_shape_equal(other->shape, shape) &&
         !memcmp(other->data, data, bytes))
       return other->name;
@@ -184,8 +184,8 @@ const char *mix_onnx_constant(mix_onnx_emitter *e, mix_dtype dtype, mix_shape sh
   }
   if (bytes) memcpy(copy, data, bytes);
   snprintf(name, sizeof name, "constant_%d", e->number++);
-  return mix_onnx_add_tensor(e, name,
-                             (mix_onnx_tensor){.dtype = dtype, .from = dtype, .shape = shape, .data = copy});
+  return mix_onnx_add_tensor(
+      e, name, (mix_onnx_initializer){.dtype = dtype, .from = dtype, .shape = shape, .data = copy});
 }
 
 const char *mix_onnx_scalar(mix_onnx_emitter *e, mix_dtype dtype, double value) {

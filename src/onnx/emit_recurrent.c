@@ -235,7 +235,7 @@ static const char *put_weight(cell *c, const char *what, mix_tensor *value, mix_
   const mix_dtype from = mix_tensor_dtype(value), to = mix_onnx_written(e, e->keeps_weights ? from : dtype);
   const char *name = mix_onnx_add_tensor(
       e, mix_onnx_new_name(e, what),
-      (mix_onnx_tensor){.dtype = to, .from = from, .shape = mix_tensor_shape(value), .value = value});
+      (mix_onnx_initializer){.dtype = to, .from = from, .shape = mix_tensor_shape(value), .value = value});
   return mix_onnx_cast(e, name, to, dtype);
 }
 

@@ -148,14 +148,14 @@ static bool export_graphs(mix_model *model, const mix_export_options *options, g
                         .graph = mix_onnx_emit_nodes};
   for (int i = 0; i < MIX_ONNX_BATCHES; i++) e.batches[i] = g->of[i]->values[0].shape.dims[0];
   bool good = e.values && make_graph(&e, model, &graph, &nodes);
-  const mix_onnx_file file = {.call = CALL,
-                              .path = options->path,
-                              .opset = e.opset,
-                              .graph = &graph,
-                              .tensors = e.tensors,
-                              .tensor_count = e.tensor_count,
-                              .external_bytes =
-                                  options->external_bytes ? options->external_bytes : external_bytes};
+  const mix_onnx_export_file file = {.call = CALL,
+                                     .path = options->path,
+                                     .opset = e.opset,
+                                     .graph = &graph,
+                                     .tensors = e.tensors,
+                                     .tensor_count = e.tensor_count,
+                                     .external_bytes =
+                                         options->external_bytes ? options->external_bytes : external_bytes};
   good = good && mix_onnx_write(&file);
   mix_message_free(&graph);
   mix_message_free(&nodes);

@@ -16,7 +16,7 @@ enum { PIECE = 1 << 18, ALIGNMENT = 64 }; /* elements; bytes */
 
 /* The pieces of a file: messages before the tensors, then heads (if any) and elements. */
 typedef struct writer {
-  const mix_onnx_file *file;
+  const mix_onnx_export_file *file;
   mix_bytes front[2];
   int front_at;
   mix_message *heads; /* of the tensors; NULL: in the file beside, where elements are aligned */
@@ -29,19 +29,19 @@ typedef struct writer {
   void *piece;
 } writer;
 
-static size_t bytes_of(const mix_onnx_tensor *tensor) {
+static size_t bytes_of(const mix_onnx_initializer *tensor) {
   return mix_value_bytes(tensor->dtype, tensor->shape);
 }
 
 /* Elements from `at` on, converted. */
-static bool convert_piece(writer *w, const mix_onnx_tensor *tensor, const void *data, int64_t count) {
+static bool convert_piece(writer *w, const mix_onnx_initializer *tensor, const void *data, int64_t count) {
   const char *from = (const char *)data + (size_t)w->at * mix_dtype_size(tensor->from);
   mix_convert(from, tensor->from, w->piece, tensor->dtype, count);
   w->at += count;
   return true;
 }
 
-static bool read_piece(writer *w, const mix_onnx_tensor *tensor, int64_t count) {
+static bool read_piece(writer *w, const mix_onnx_initializer *tensor, int64_t count) {
   mix_pinned pinned;
   if (tensor->data) return convert_piece(w, tensor, tensor->data, count);
   if (tensor->constant) {
@@ -58,7 +58,7 @@ static bool read_piece(writer *w, const mix_onnx_tensor *tensor, int64_t count) 
   return true;
 }
 
-static bool next_elements(writer *w, const mix_onnx_tensor *tensor, mix_bytes *piece) {
+static bool next_elements(writer *w, const mix_onnx_initializer *tensor, mix_bytes *piece) {
   const int64_t left = mix_shape_size(tensor->shape) - w->at, count = left < PIECE ? left : PIECE;
   if (!read_piece(w, tensor, count)) return false;
   *piece = (mix_bytes){w->piece, (size_t)count * mix_dtype_size(tensor->dtype)};
@@ -79,7 +79,7 @@ static bool next_piece(void *context, mix_bytes *piece) {
   *piece = (mix_bytes){NULL, 0};
   while (w->front_at < 2 && !piece->size) *piece = w->front[w->front_at++];
   while (!piece->size && w->tensor < w->file->tensor_count) {
-    const mix_onnx_tensor *tensor = &w->file->tensors[w->tensor];
+    const mix_onnx_initializer *tensor = &w->file->tensors[w->tensor];
     if (!w->head_done) {
       w->head_done = true;
       if (w->heads) *piece = (mix_bytes){w->heads[w->tensor].data, w->heads[w->tensor].size};
@@ -116,7 +116,7 @@ static void put_place(mix_message *tensor, const char *location, uint64_t offset
 }
 
 /* The field of the graph up to the elements of the tensor. location NULL: these follow. */
-static mix_message head_of(const mix_onnx_tensor *tensor, const char *location, uint64_t offset) {
+static mix_message head_of(const mix_onnx_initializer *tensor, const char *location, uint64_t offset) {
   mix_message inner = {0}, head = {0};
   const uint64_t bytes = bytes_of(tensor);
   for (int d = 0; d < tensor->shape.rank; d++)
@@ -136,7 +136,7 @@ static mix_message head_of(const mix_onnx_tensor *tensor, const char *location, 
 static bool make_heads(writer *w, const char *location, uint64_t *graph_bytes) {
   uint64_t offset = 0;
   for (int i = 0; i < w->file->tensor_count; i++) {
-    const mix_onnx_tensor *tensor = &w->file->tensors[i];
+    const mix_onnx_initializer *tensor = &w->file->tensors[i];
     offset += -offset % ALIGNMENT;
     w->heads[i] = head_of(tensor, location, offset);
     if (w->heads[i].failed) return false;
@@ -169,7 +169,7 @@ static bool write_beside(writer *w, const char *path, uint64_t bytes) {
 }
 
 static bool write_file(writer *w, const char *beside, uint64_t bytes) {
-  const mix_onnx_file *file = w->file;
+  const mix_onnx_export_file *file = w->file;
   const char *slash = beside ? strrchr(beside, '/') : NULL;
   uint64_t graph_bytes = file->graph->size;
   if (!make_heads(w, slash ? slash + 1 : beside, &graph_bytes)) return false;
@@ -183,7 +183,7 @@ static bool write_file(writer *w, const char *beside, uint64_t bytes) {
   return good;
 }
 
-bool mix_onnx_write(const mix_onnx_file *file) {
+bool mix_onnx_write(const mix_onnx_export_file *file) {
   writer w = {.file = file, .heads = mix_calloc((size_t)file->tensor_count + 1, sizeof *w.heads)};
   uint64_t bytes = 0;
   char *beside = NULL;

@@ -4,14 +4,14 @@
 
 #include "onnx/emit.h"
 
-typedef struct mix_onnx_file {
+typedef struct mix_onnx_export_file {
   const char *call, *path;
   int opset;
   mix_message *graph; /* everything but the tensors */
-  const mix_onnx_tensor *tensors;
+  const mix_onnx_initializer *tensors;
   int tensor_count;
   int64_t external_bytes; /* of tensors from which on they are beside the file */
-} mix_onnx_file;
+} mix_onnx_export_file;
 
 /* False with the error recorded. */
-bool mix_onnx_write(const mix_onnx_file *file);
+bool mix_onnx_write(const mix_onnx_export_file *file);

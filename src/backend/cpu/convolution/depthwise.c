@@ -61,8 +61,9 @@ static bool serial(const mix_kernel_args *args) {
 
 /* Is the kernel's gradient summed for all cells at once? */
 static bool sums_taps(const mix_conv_geometry *g) {
+  const int64_t far = INT64_C(1) << 20; /* places of lines that are not there stay in int64 */
   return mix_vector_current()->sum_taps[MIX_FLOAT32] && g->filters == 1 && g->kernel[COLUMN] == 3 &&
-         g->kernel[ROW] <= MAX_TAP_ROWS;
+         g->kernel[ROW] <= MAX_TAP_ROWS && g->dilation[ROW] < far && g->dilation[COLUMN] < far;
 }
 
 static int64_t sums_count(const mix_conv_geometry *g, mix_conv_kind kind) {
