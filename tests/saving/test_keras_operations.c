@@ -612,6 +612,17 @@ static void one_hot_of_the_highest_rank(void **state) {
   expect_refused(mix_call(layer, mix_fill(shape, 1, MIX_INT32)), MIX_VALUE_ERROR, "more than 8 dimensions");
 }
 
+static void blocks_of_a_scalar(void **state) {
+  (void)state;
+  mix_layer *layer = mix_layer_deserialize(
+      "{\"module\": \"keras.src.ops.nn\", \"class_name\": \"DepthToSpace\", \"config\": {\"name\": \"d\", "
+      "\"block_size\": 2, \"data_format\": \"channels_first\"}}",
+      mix_semantics_named("keras3"));
+  assert_no_error();
+  expect_refused(mix_call(layer, mix_fill(MIX_SCALAR, 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "(batch, channels, ...)");
+}
+
 /* ---- shapes that the values decide, bits, noise ---- */
 
 static void counts_bits_and_partitions(void **state) {
@@ -1001,6 +1012,7 @@ int main(void) {
       cmocka_unit_test(large_integers_are_exact),
       cmocka_unit_test(each_result_of_a_split),
       cmocka_unit_test(one_hot_of_the_highest_rank),
+      cmocka_unit_test(blocks_of_a_scalar),
       cmocka_unit_test(counts_bits_and_partitions),
       cmocka_unit_test(too_large_a_value_is_an_error),
       cmocka_unit_test(bytes_are_read_as_numbers),

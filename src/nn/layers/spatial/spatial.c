@@ -72,6 +72,9 @@ int64_t mix_same_padding(int64_t n, int64_t window, int64_t stride, int64_t *bef
 mix_tensor *mix_to_channels_last(mix_tensor *x, const char *data_format) {
   if (!x || !mix_is_channels_first(data_format)) return x;
   mix_axes order = {.count = mix_tensor_shape(x).rank};
+  if (order.count < 2)
+    return mix_fail_value("data_format 'channels_first': expected (batch, channels, ...), got shape %s",
+                          MIX_SHAPE_TEXT(mix_tensor_shape(x)));
   for (int i = 2; i < order.count; i++) order.axis[i - 1] = i;
   order.axis[order.count - 1] = 1;
   return mix_transpose(x, order);
