@@ -129,12 +129,12 @@ static mix_tensor *kernel_of(mix_import *in, const mix_tensor *x, window *w) {
 static mix_tensor *depthwise_kernel(mix_import *in, mix_tensor *kernel, int64_t channels) {
   mix_shape shape = mix_tensor_shape(kernel);
   const int axes = shape.rank - 2;
-  mix_tensor *turned = mix_import_transposed(in, kernel, kernel_order(axes));
+  mix_tensor *transposed = mix_import_transposed(in, kernel, kernel_order(axes));
   mix_shape to = {.rank = axes + 2};
   for (int i = 0; i < axes; i++) to.dims[i] = shape.dims[i + 2];
   to.dims[axes] = channels;
   to.dims[axes + 1] = shape.dims[0] / channels;
-  return turned ? mix_import_evaluated(in, mix_reshape(turned, to)) : NULL;
+  return transposed ? mix_import_evaluated(in, mix_reshape(transposed, to)) : NULL;
 }
 
 bool mix_import_conv(mix_import *in) {

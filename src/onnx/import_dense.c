@@ -80,9 +80,9 @@ static mix_tensor *transposed(mix_import *in, mix_tensor *x) {
   return x ? mix_import_apply(in, "Transpose", x, MIX_PACK("{s:[i,i]}", "axes", 1, 0)) : NULL;
 }
 
-static bool general(mix_import *in, mix_tensor *a, bool turned, double alpha, double beta) {
+static bool general(mix_import *in, mix_tensor *a, bool transposes_b, double alpha, double beta) {
   mix_tensor *b = mix_import_operand(in, 1);
-  if (b && turned) b = transposed(in, b);
+  if (b && transposes_b) b = transposed(in, b);
   mix_tensor *y = b ? scaled(in, mix_import_apply_two(in, "Matmul", a, b), alpha) : NULL;
   if (y && mix_import_input(in, 2) && beta != 0)
     y = mix_import_apply_two(in, "Add", y, scaled(in, mix_import_operand(in, 2), beta));
@@ -91,14 +91,14 @@ static bool general(mix_import *in, mix_tensor *a, bool turned, double alpha, do
 
 /* alpha A' B' + beta C */
 bool mix_import_gemm(mix_import *in) {
-  const bool turned = mix_onnx_integer(in->node, "transB", 0) != 0;
+  const bool transposes_b = mix_onnx_integer(in->node, "transB", 0) != 0;
   const double alpha = mix_onnx_number(in->node, "alpha", 1), beta = mix_onnx_number(in->node, "beta", 1);
   mix_tensor *a = mix_import_operand(in, 0);
   if (a && mix_onnx_integer(in->node, "transA", 0)) a = transposed(in, a);
   if (!a) return false;
-  if (!is_kernel(in, a, 1)) return general(in, a, turned, alpha, beta);
+  if (!is_kernel(in, a, 1)) return general(in, a, transposes_b, alpha, beta);
   mix_tensor *kernel = mix_import_constant(in, mix_import_input(in, 1));
-  if (turned) kernel = mix_import_transposed(in, kernel, MIX_AXES(1, 0));
+  if (transposes_b) kernel = mix_import_transposed(in, kernel, MIX_AXES(1, 0));
   if (alpha != 1 && kernel) kernel = scaled(in, kernel, alpha);
   const int64_t units = kernel ? mix_tensor_shape(kernel).dims[1] : 0;
   mix_tensor *bias = NULL;

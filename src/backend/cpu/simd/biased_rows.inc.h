@@ -21,8 +21,7 @@ SIMD_INLINE void v_store_numbers_pair(float *p, vf x, vf y) { v_store(p, x), v_s
       for (; i + 2 * LANES <= n; i += 2 * LANES)                                                             \
         store##_pair(r + i, biased_##type(v_load(x + i), load(bias + i), relu),                              \
                      biased_##type(v_load(x + i + LANES), load(bias + i + LANES), relu));                    \
-      for (; i + LANES <= n; i += LANES)                                                                     \
-        store(r + i, biased_##type(v_load(x + i), load(bias + i), relu));                                    \
+      for (; i + LANES <= n; i += LANES) store(r + i, biased_##type(v_load(x + i), load(bias + i), relu));   \
       if (i == n) continue;                                                                                  \
       const v_part part = v_first(n - i);                                                                    \
       store##_part(r + i, biased_##type(v_load_part(x + i, part), load_part(bias + i, part), relu), part);   \

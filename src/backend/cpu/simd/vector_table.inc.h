@@ -38,9 +38,8 @@ const mix_vector VECTOR_NAME = {
     .all_finite = row_all_finite,
     .all_finite_stored = row_all_finite_stored,
     .store_rows = {[MIX_FLOAT16] = rows_store_f16, [MIX_BFLOAT16] = rows_store_bf16},
-    .biased_rows = {[MIX_FLOAT16] = rows_biased_f16,
-                    [MIX_BFLOAT16] = rows_biased_bf16,
-                    [MIX_FLOAT32] = rows_biased_f32},
+    .biased_rows =
+        {[MIX_FLOAT16] = rows_biased_f16, [MIX_BFLOAT16] = rows_biased_bf16, [MIX_FLOAT32] = rows_biased_f32},
     .sum = row_sum,
     .sum_into = row_sum_into,
     .sum_end = row_sum_end,
@@ -65,9 +64,8 @@ const mix_vector VECTOR_NAME = {
                               [MIX_BFLOAT16] = sum_repeated_weighted_bf16,
                               [MIX_FLOAT32] = sum_repeated_f32},
     .sum_neighbours = sum_neighbours,
-    .sum_cells = {[MIX_FLOAT32] = sum_cells_f32,
-                  [MIX_FLOAT16] = sum_cells_f16,
-                  [MIX_BFLOAT16] = sum_cells_bf16},
+    .sum_cells =
+        {[MIX_FLOAT32] = sum_cells_f32, [MIX_FLOAT16] = sum_cells_f16, [MIX_BFLOAT16] = sum_cells_bf16},
     .sum_two_lines = {[MIX_FLOAT32] = sum_two_lines_f32, [MIX_BFLOAT16] = sum_two_lines_bf16},
     .sum_taps = {[MIX_FLOAT32] = sum_taps_f32, [MIX_FLOAT16] = sum_taps_f16, [MIX_BFLOAT16] = sum_taps_bf16},
     .product = product,
