@@ -552,7 +552,9 @@ static bool remove_slices(mix_ir *ir) {
 
 bool mix_pass_fuse(mix_ir *ir) {
   groups g;
-  if (mix_pass_wanted(ir, "fuse") && !(mix_ir_recompute_later(ir) && mix_ir_recompute(ir))) return false;
+  if (mix_pass_wanted(ir, "fuse") &&
+      !(mix_ir_recompute_later(ir) && mix_ir_recompute(ir) && mix_ir_recompute_narrow(ir)))
+    return false;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
   int nodes = ir->node_count, values = ir->value_count;
   int *inside = mix_ir_ints(ir, values + 1);

@@ -1,7 +1,11 @@
-/* Recomputation after products. A cheap element-wise value that a later stage reads again (x minus its mean,
- * in float32, in the backward pass of a normalisation) would be stored for it. Its one large operand, which
- * is no larger, is kept instead and the operation done again: the same bits, at most as much memory, and a
- * store less. A stage ends where a value goes through a product or anything else that is no program. */
+/* Recomputation after products and sums. A cheap element-wise value that a later stage reads again (x minus
+ * its mean, in float32, in the backward pass of a normalisation) would be stored for it. Its one large operand,
+ * which is no larger, is kept instead and the operation done again: the same bits, at most as much memory, and
+ * a store less. A stage ends where a value goes through a product or anything else that is no program.
+ *
+ * Sums end programs too. What is summed and read again then (the gradient behind a normalisation, in float32,
+ * times a number for each channel) comes from a narrower value, which is stored once for all that comes of
+ * it. */
 #include "passes/clone_nodes.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -18,7 +22,8 @@ static bool ends_stage(const mix_ir *ir, const mix_ir_node *node) {
          !(node->op->flags & MIX_OP_VIEW);
 }
 
-int *mix_ir_stages(mix_ir *ir) {
+/* `sums`: do sums end stages? */
+static int *count_stages(mix_ir *ir, bool sums) {
   int *stages = mix_ir_array(ir, ir->node_count + 1, sizeof *stages);
   for (int n = 0; n < ir->node_count && stages; n++) {
     const mix_ir_node *node = &ir->nodes[n];
@@ -26,17 +31,20 @@ int *mix_ir_stages(mix_ir *ir) {
       const int before = stages[mix_ir_producer(ir, node->inputs[i])];
       if (before > stages[n]) stages[n] = before;
     }
-    stages[n] += ends_stage(ir, node);
+    stages[n] += ends_stage(ir, node) || (sums && mix_ir_sum(ir, node));
   }
   return stages;
 }
 
-static bool number_stages(stages *s) {
+int *mix_ir_stages(mix_ir *ir) { return count_stages(ir, false); }
+
+static bool number_stages(stages *s, bool sums) {
   mix_ir *ir = s->ir;
-  const int *numbers = mix_ir_stages(ir);
+  const int *numbers = count_stages(ir, sums);
   s->pinned = mix_ir_array(ir, ir->node_count + 1, sizeof *s->pinned);
   if (!numbers || !s->pinned || !mix_uses_build(&s->uses, ir)) return false;
-  for (int n = 0; n < ir->node_count; n++) s->uses.key[n] = numbers[n];
+  for (int n = 0; n < ir->node_count; n++) /* a sum is the end of its stage */
+    s->uses.key[n] = numbers[n] - (sums && mix_ir_sum(ir, &ir->nodes[n]));
   for (int i = 0; i < ir->result_count; i++) s->pinned[mix_ir_producer(ir, ir->results[i])] = true;
   for (int i = 0; i < ir->variable_count; i++) s->pinned[mix_ir_producer(ir, ir->variables[i].exit)] = true;
   return true;
@@ -95,15 +103,31 @@ static bool only_programs_read(const stages *s, int n) {
   return !s->pinned[n];
 }
 
-bool mix_ir_recompute_later(mix_ir *ir) {
+/* Does a chain of cheap operations lead to node n from an element-wise value of fewer bytes? */
+static bool has_narrow_origin(const mix_ir *ir, int n) {
+  const size_t bytes = mix_dtype_size(ir->values[ir->nodes[n].first_output].dtype);
+  for (int operand = mix_ir_cheap_operand(ir, n); operand >= 0;) {
+    const int producer = mix_ir_producer(ir, operand);
+    if (!mix_ir_fusable(&ir->nodes[producer])) return false;
+    if (mix_dtype_size(ir->values[operand].dtype) < bytes) return true;
+    operand = mix_ir_cheap_operand(ir, producer);
+  }
+  return false;
+}
+
+/* Clones cheap nodes for the users in other stages. */
+static bool clone_cheap_nodes(mix_ir *ir, bool sums) {
   stages s = {.ir = ir};
   const int count = ir->node_count;
-  if (!number_stages(&s)) return false;
+  if (!number_stages(&s, sums)) return false;
   for (int n = count - 1; n >= 0; n--)
     if (!ir->nodes[n].dead && only_programs_read(&s, n)) {
       const int operand = mix_ir_cheap_operand(ir, n);
-      if (operand >= 0 && is_stored(&s, operand) && !mix_uses_clone_for_others(&s.uses, n, s.uses.key[n]))
-        return false;
+      const bool pays = sums ? has_narrow_origin(ir, n) : operand >= 0 && is_stored(&s, operand);
+      if (pays && !mix_uses_clone_for_others(&s.uses, n, s.uses.key[n])) return false;
     }
   return ir->node_count == count || (mix_ir_sort(ir) && mix_pass_dce(ir)); /* what only later stages read */
 }
+
+bool mix_ir_recompute_later(mix_ir *ir) { return clone_cheap_nodes(ir, false); }
+bool mix_ir_recompute_narrow(mix_ir *ir) { return clone_cheap_nodes(ir, true); }

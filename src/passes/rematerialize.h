@@ -28,6 +28,8 @@ bool mix_ir_recompute(mix_ir *ir);
 int mix_ir_cheap_operand(const mix_ir *ir, int node);
 /* recompute_later.c: computes cheap values again after products that end what they were computed in. */
 bool mix_ir_recompute_later(mix_ir *ir);
+/* recompute_later.c: computes cheap values again after sums, from the narrower values that they come from. */
+bool mix_ir_recompute_narrow(mix_ir *ir);
 /* Sets guard_key of every node. Clones cheap nodes whose uses stand under different guards. Leaves the ir
  * sorted. */
 bool mix_ir_guard_keys(mix_ir *ir);
