@@ -101,6 +101,9 @@ typedef struct mix_backend {
   /* Is this product of 16-bit matrices faster on operands upcast to float32 (matmul_downcast)? The bits are
    * the same. */
   bool (*prefers_upcast)(const mix_context *context, const mix_product *product);
+  /* Does this product of 16-bit matrices sum as that of the same numbers in float32, from which it does not
+   * differ in speed? */
+  bool (*widens_operands)(const mix_context *context, const mix_product *product);
   /* Does the product on float32 operands that it rounds as it reads them (matmul_downcast with
    * round_operands) give the same bits, by the same kernel? */
   bool (*rounds_operands)(const mix_context *context, const mix_product *product);

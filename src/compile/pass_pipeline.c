@@ -37,6 +37,7 @@ static const pass_row passes[] = {
     {"row_moments", mix_pass_row_moments},
     {"fuse", mix_pass_fuse},
     {"fuse_epilogues", mix_pass_fuse_epilogues},
+    {"narrow_operands", mix_pass_narrow_operands},
     {"excess_precision", mix_pass_excess_precision},
     {"overlap_collectives", mix_pass_overlap_collectives},
     {"repeat_updates", mix_pass_repeat_updates},

@@ -172,8 +172,7 @@ static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, s
   for (int l = 0; l < program->load_count; l++) {
     bool raw = program->loads[l].input == MIX_FROM_ACCUMULATOR;
     reads += raw;
-    bool wide = ir->excess_precision && program->loads[l].dtype == node->op->accumulator &&
-                product.dtype != MIX_FLOAT64;
+    const bool wide = program->loads[l].dtype == node->op->accumulator && product.dtype != MIX_FLOAT64;
     if (raw && program->loads[l].dtype != product.dtype && !wide)
       WRONG("the product is %s", mix_dtype_name(product.dtype));
     if (!raw && program->loads[l].input < MIX_CONTRACTED) WRONG("r%d loads an operand of the product", l);

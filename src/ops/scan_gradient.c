@@ -209,6 +209,14 @@ static mix_tensor *total_sum(backward *b, mix_edge edge, mix_dtype dtype) {
   return mix_reshape(mix_reduce_sum(steps, axes, false), mix_edge_value(edge)->shape);
 }
 
+/* As a sum, which shares a program with the cast, so that no wider form of all steps is stored. */
+static mix_tensor *total_of_rows(backward *b, mix_edge edge, mix_dtype dtype) {
+  mix_tensor *steps = mix_cast(steps_of(b, edge.node->inputs[0]), dtype);
+  mix_axes axes = {.count = 0};
+  for (int d = 0; steps && d < mix_tensor_shape(steps).rank - 1; d++) axes.axis[axes.count++] = d;
+  return mix_reduce_sum(steps, axes, false);
+}
+
 /* The dtype in which a value that is cast is summed: where steps cast float16 to a wider dtype, in that. */
 static mix_dtype dtype_of_sum(mix_edge before_cast, mix_dtype after) {
   const mix_dtype before = mix_edge_value(before_cast)->dtype;
@@ -221,8 +229,7 @@ static mix_tensor *total(backward *b, mix_edge edge, mix_dtype dtype) {
   if (is_row_product(node))
     return mix_matmul(mix_cast(all_rows(steps_of(b, node->inputs[0])), dtype),
                       mix_cast(all_rows(steps_of(b, node->inputs[1])), dtype), true, false);
-  if (node->op == &mix_op_bias_add_grad)
-    return mix_bias_add_gradient(mix_cast(steps_of(b, node->inputs[0]), dtype));
+  if (node->op == &mix_op_bias_add_grad) return total_of_rows(b, edge, dtype);
   if (node->op == &mix_op_reduce_sum) return total_sum(b, edge, dtype);
   if (node->op == &mix_op_cast)
     return mix_cast(total(b, node->inputs[0], dtype_of_sum(node->inputs[0], dtype)), dtype);

@@ -44,6 +44,8 @@ bool mix_pass_row_moments(mix_ir *ir);
 bool mix_pass_fuse(mix_ir *ir);
 /* Fuses a program that reads a product into the product's kernel. */
 bool mix_pass_fuse_epilogues(mix_ir *ir);
+/* Makes float32 products of widened 16-bit values read these. */
+bool mix_pass_narrow_operands(mix_ir *ir);
 /* Under jit_compile: keeps 16-bit values inside a program as float32. */
 bool mix_pass_excess_precision(mix_ir *ir);
 /* Begins exchanges early and waits for them late. */

@@ -1,7 +1,8 @@
 /* Recomputation after products and sums. A cheap element-wise value that a later stage reads again (x minus
- * its mean, in float32, in the backward pass of a normalisation) would be stored for it. Its one large operand,
- * which is no larger, is kept instead and the operation done again: the same bits, at most as much memory, and
- * a store less. A stage ends where a value goes through a product or anything else that is no program.
+ * its mean, in float32, in the backward pass of a normalisation) would be stored for it. Its one large
+ * operand, which is no larger, is kept instead and the operation done again: the same bits, at most as much
+ * memory, and a store less. A stage ends where a value goes through a product or anything else that is no
+ * program.
  *
  * Sums end programs too. What is summed and read again then (the gradient behind a normalisation, in float32,
  * times a number for each channel) comes from a narrower value, which is stored once for all that comes of

@@ -35,6 +35,7 @@ bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype d
 bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
                                 const mix_program *program);
 bool mix_host_same_product(const mix_context *context, const mix_product *x, const mix_product *y);
+bool mix_host_widens_operands(const mix_context *context, const mix_product *product);
 bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product);
 bool mix_host_rounds_operands(const mix_context *context, const mix_product *product);
 bool mix_host_rounds_operand(const mix_context *context, const mix_product *product, int operand);
@@ -57,9 +58,10 @@ void mix_host_describe_products(const mix_context *context, mix_text *text);
   .max_loads = 14, .max_stores = 14, .max_sums = MIX_PROGRAM_SUMS, .one_chain = MIX_ONE_CHAIN,               \
   .supports = mix_host_supports, .supports_epilogue = mix_host_supports_epilogue,                            \
   .same_product = mix_host_same_product, .prefers_upcast = mix_host_prefers_upcast,                          \
-  .rounds_operands = mix_host_rounds_operands, .rounds_operand = mix_host_rounds_operand,                    \
-  .avoids_copies = mix_host_avoids_copies, .prefers_speculation = mix_host_prefers_speculation,              \
-  .writes_over = mix_host_writes_over, .kernel_info = mix_host_kernel_info
+  .widens_operands = mix_host_widens_operands, .rounds_operands = mix_host_rounds_operands,                  \
+  .rounds_operand = mix_host_rounds_operand, .avoids_copies = mix_host_avoids_copies,                        \
+  .prefers_speculation = mix_host_prefers_speculation, .writes_over = mix_host_writes_over,                  \
+  .kernel_info = mix_host_kernel_info
 /* The members that all host backends have in common. */
 #define MIX_HOST_BACKEND                                                                                     \
   .memory = &mix_host_memory, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,                      \

@@ -101,6 +101,18 @@ bool mix_host_prefers_upcast(const mix_context *context, const mix_product *prod
   return mix_host_choose(mix_host_tables(context), &wide.args, NULL, 0) == kernel->widened;
 }
 
+bool mix_host_widens_operands(const mix_context *context, const mix_product *product) {
+  product_args narrow, wide;
+  mix_product upcast = *product;
+  upcast.dtype = MIX_FLOAT32;
+  const mix_kernel *kernel = mix_host_choose_product(context, product, NULL, NULL);
+  if (!kernel || !kernel->widened || mix_host_prefers_upcast(context, product)) return false;
+  if (kernel->widened != mix_host_choose_product(context, &upcast, NULL, NULL)) return false;
+  args_of(product, context->precision, &narrow);
+  args_of(&upcast, context->precision, &wide);
+  return !kernel->same_order || kernel->same_order(&narrow.args, &wide.args);
+}
+
 /* ---- kernels ---- */
 
 /* Element-wise ops run as programs; views and sources need no kernel. The reference kernels take every dtype
