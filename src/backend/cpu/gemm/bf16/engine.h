@@ -1,7 +1,11 @@
 /* Template: an engine that multiplies pairs of bfloat16. The including file has included a simd_*.h and the
  * pack_*.h of its set, and defines ENGINE, its name; WIDENING, the engine on its vectors; pair_fma(a, b, c),
  * pairs times pairs added to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise, or
- * TILE_BROADCAST for both. */
+ * TILE_BROADCAST for both. ROUNDING_STORAGE, if the pack_*.h defines it, is the row of float32 numbers that
+ * it rounds. */
+#ifndef ROUNDING_STORAGE
+#define ROUNDING_STORAGE
+#endif
 #define TILE_OF_PAIRS
 #define TILE_FMA pair_fma
 #include "backend/cpu/gemm/bf16/bf16.h"
@@ -13,7 +17,7 @@ static const mix_gemm_storage storages[] = {
      .pack_a = {pack_a_along_k, pack_a_along_m},
      .pack_a_transposed = pack_a_transposed,
      .pack_b = {pack_b_plain, pack_b_transposed}},
-    {.dtype = MIX_DTYPE_NONE},
+    ROUNDING_STORAGE{.dtype = MIX_DTYPE_NONE},
 };
 
 const mix_gemm_engine ENGINE = {
