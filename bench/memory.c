@@ -10,6 +10,7 @@
 
 enum {
   SHARES = 5,
+  STEPS = SHARES + 3, /* without a budget, the promise, the least */
   MAX_ARGUMENTS = 16,
   LSTM_UNITS = 256,
   LSTM_STEPS = 128,
@@ -159,27 +160,42 @@ static void print_row(const bench_settings *settings, const subject *s, const ch
            row->report.recomputed_nodes);
 }
 
+/* A budget: a share of the plan's bytes, or what leaves that share of its arena. */
+typedef struct share {
+  const char *name;
+  double part;
+  bool of_arena;
+} share;
+static const share shares[SHARES] = {{"75 %", 0.75, false},
+                                     {"50 %", 0.5, false},
+                                     {"35 %", 0.35, false},
+                                     {"arena/2", 0.5, true},
+                                     {"arena.3", 0.3, true}};
+
+static size_t budget_of(const share *s, const mix_plan_report *plain) {
+  const double bytes = (double)plain->peak_bytes, arena = (double)plain->arena_bytes;
+  return (size_t)(s->of_arena ? bytes - (1 - s->part) * arena : s->part * bytes);
+}
+
 /* The steps of one subject: without a budget, under shares of that plan, and the least. Leaves out those that
  * do not fit. `half_of`: bytes of float32's plan, for one more row; 0: none. */
 static bool measure(const bench_settings *settings, const subject *s, size_t *plain_bytes, size_t half_of,
                     json_t *rows) {
-  static const double shares[SHARES - 2] = {0.75, 0.5, 0.35};
-  static bench_candidate runs[SHARES + 1];
-  static step steps[SHARES + 1];
-  const char *names[SHARES + 1] = {"100 %"};
-  static const char *const share_names[SHARES - 2] = {"75 %", "50 %", "35 %"};
+  static bench_candidate runs[STEPS];
+  static step steps[STEPS];
+  const char *names[STEPS] = {"100 %"};
   int count = 1, rounds;
   if (!prepare(s, &steps[0]) || !begin(&steps[0])) return false;
   *plain_bytes = steps[0].report.peak_bytes;
-  for (int i = 0; i < SHARES - 2; i++) {
+  for (int i = 0; i < SHARES; i++) {
     steps[count] = steps[0];
-    steps[count].budget = (size_t)(shares[i] * (double)*plain_bytes);
+    steps[count].budget = budget_of(&shares[i], &steps[0].report);
     if (begin(&steps[count]))
-      names[count++] = share_names[i];
+      names[count++] = shares[i].name;
     else if (mix_failed())
       return false;
     else if (settings->text)
-      printf("%-34s %-22s %6lld %7s %10s\n", s->name, policy_text(s), (long long)s->batch, share_names[i],
+      printf("%-34s %-22s %6lld %7s %10s\n", s->name, policy_text(s), (long long)s->batch, shares[i].name,
              "no plan");
   }
   if (half_of) {
