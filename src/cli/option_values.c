@@ -3,6 +3,7 @@
 #include "saving/keras_file.h"
 
 #include "base/number.h"
+#include "formats/file_set.h"
 #include "nn/policy/quantization.h"
 #include "train/callback.h"
 
@@ -147,7 +148,8 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case MODEL:
     *(const char **)field = value;
     return cli_is_named_model(value) || is_keras(value) || ends_in(value, ".onnx") ||
-           mix_is_preset_folder(value) || bad_value(command, row, value, row->argument);
+           mix_is_preset_folder(value) || mix_file_set_interrupted(value, MIX_PRESET_MARK) ||
+           bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) ||

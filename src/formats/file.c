@@ -221,22 +221,36 @@ static bool keep_mode_and_owner(int part, const char *target) {
   return fchmod(part, mode) == 0;
 }
 
-bool mix_file_commit(const char *part, const char *path, const char *call) {
+/* Says why the part cannot be written and removes it, unless it is done. Takes the target. */
+static bool part_ended(const char *part, char *target, const char *path, const char *call, bool done,
+                       int reason) {
+  if (!done) unlink(part);
+  if (!done && target) mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+  mix_free(target);
+  return done;
+}
+
+bool mix_file_settle(const char *part, const char *path, const char *call) {
   char *target = link_target(path);
   int file = target ? open(part, O_RDONLY | O_CLOEXEC) : -1;
-  bool done = file >= 0 && keep_mode_and_owner(file, target) && fsync(file) == 0;
-  int reason = errno;
+  const bool done = file >= 0 && keep_mode_and_owner(file, target) && fsync(file) == 0;
+  const int reason = errno;
   if (file >= 0) close(file);
-  if (done && rename(part, target) != 0) {
-    reason = errno;
-    done = false;
-  }
-  if (!done) unlink(part);
-  if (done && !flush_folder(target)) {
-    reason = errno;
-    done = false;
-  }
-  if (!done && target) mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+  return part_ended(part, target, path, call, done, reason);
+}
+
+bool mix_file_commit(const char *part, const char *path, const char *call) {
+  if (!mix_file_settle(part, path, call)) return false;
+  char *target = link_target(path);
+  const bool done = target && rename(part, target) == 0 && flush_folder(target);
+  return part_ended(part, target, path, call, done, errno);
+}
+
+bool mix_file_remove(const char *path, const char *call) {
+  char *target = link_target(path);
+  const bool gone = target && unlink(target) == 0, none = target && !gone && errno == ENOENT;
+  const bool done = none || (gone && flush_folder(target));
+  if (target && !done) mix_fail_io("%s: %s cannot be removed: %s", call, path, strerror(errno));
   mix_free(target);
   return done;
 }

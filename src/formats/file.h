@@ -36,6 +36,10 @@ char *mix_file_part(const char *path, const char *call);
 /* Step 2, when the part is written and closed: give it the mode and owner of the file it replaces, flush it
  * to disk, rename it, flush the folder. On failure the part is removed. */
 bool mix_file_commit(const char *part, const char *path, const char *call);
+/* Its first half, after which a kill leaves the part whole: mode, owner, flush. */
+bool mix_file_settle(const char *part, const char *path, const char *call);
+/* Removes a file (of a link its target) and flushes the folder; there may be none. */
+bool mix_file_remove(const char *path, const char *call);
 /* What comes between: writes `count` blocks one after the other. On failure the part is removed. */
 bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
                          const char *call);

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "formats/file.h"
+#include "formats/file_set.h"
 #include "formats/file_mapping.h"
 #include "formats/zip_stored.h"
 #include <stdio.h>
@@ -130,7 +130,7 @@ static bool open_folder(mix_keras_file *file) {
 }
 
 bool mix_is_preset_folder(const char *path) {
-  char *config = path ? mix_path_join(path, "config.json") : NULL;
+  char *config = path ? mix_path_join(path, MIX_PRESET_MARK) : NULL;
   const bool is = config && mix_file_exists(config);
   mix_free(config);
   return is;
@@ -230,6 +230,16 @@ static bool is_folder(const char *path) {
   return path && !stat(path, &status) && S_ISDIR(status.st_mode);
 }
 
+/* A folder that is none of KerasHub, or one whose files were being replaced. */
+static bool no_preset(const char *folder) {
+  if (mix_file_set_interrupted(folder, MIX_PRESET_MARK))
+    return mix_fail_io("%s: a folder without config.json, whose saving has not ended; save the model again, "
+                       "or take \".part-...\" off the names of its new files, which are whole, and remove "
+                       "task.json if a backbone was saved",
+                       folder);
+  return mix_fail_io("%s: a folder without config.json; expected a file, or a folder of KerasHub", folder);
+}
+
 bool mix_is_array_file(const char *path) {
   char first[SIGNATURE_SIZE];
   if (!read_first(path, first) || !is_zip(first)) return false;
@@ -261,8 +271,7 @@ static bool open_file(mix_keras_file *file, bool structure) {
   if (mix_failed()) return false;
   if (mix_is_preset_folder(path)) return opened(file, open_folder(file));
   const bool opens = read_first(path, first);
-  if (!opens && is_folder(path))
-    return mix_fail_io("%s: a folder without config.json; expected a file, or a folder of KerasHub", path);
+  if (!opens && is_folder(path)) return no_preset(path);
   if (is_zip(first)) return opened(file, open_archive(file, structure));
   if (opens && mix_weight_shards_begin(first, SIGNATURE_SIZE))
     return opened(file, read_shards(file, structure));

@@ -19,7 +19,9 @@ typedef struct mix_keras_file {
 
 /* True if the file begins as an .npz of arrays and holds no model. */
 bool mix_is_array_file(const char *path);
-/* Is it a folder with a config.json? */
+/* Which a folder of KerasHub has, unless its files are being replaced. */
+#define MIX_PRESET_MARK "config.json"
+/* Is it a folder with this file? */
 bool mix_is_preset_folder(const char *path);
 /* Maps the file, in which weights may stay that are read from it (mix_hdf5_share). `structure`: read the
  * model's object too. False with the error recorded, which names the file; then nothing is to be closed. */

@@ -3,11 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "formats/file_set.h"
 #include "saving/model_json.h"
 #include "saving/write_weights.h"
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool has(const char *folder, const char *name) {
   char *path = mix_path_join(folder, name);
@@ -76,49 +74,40 @@ static void leave_out(json_t *value) {
 }
 
 /* Takes the JSON. */
-static bool write_json(const char *folder, const char *name, json_t *json, const char *call) {
-  char *text = json ? mix_json_python_text(json) : NULL, *path = text ? mix_path_join(folder, name) : NULL;
-  const bool done = path && mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, call);
-  mix_free(path);
+static bool write_json(mix_file_set *set, const char *name, json_t *json) {
+  char *text = json ? mix_json_python_text(json) : NULL;
+  const bool done = text && mix_file_set_add_text(set, name, text);
   mix_free(text);
   json_decref(json);
   return done;
 }
 
-static bool write_object(const char *folder, const char *name, mix_layer *layer, const char *call) {
+static bool write_object(mix_file_set *set, const char *name, mix_layer *layer) {
   json_t *object = mix_layer_to_json(layer, false);
   leave_out(object);
-  return write_json(folder, name, object, call);
+  return write_json(set, name, object);
 }
 
-static bool write_weights(const char *folder, const char *name, mix_hdf5_writer *file, const char *call) {
-  char *path = file ? mix_path_join(folder, name) : NULL;
-  const bool done = path && mix_hdf5_save(file, path, call);
-  mix_free(path);
-  return done;
+static bool write_weights(mix_file_set *set, const char *name, mix_hdf5_writer *file) {
+  mix_piece_source bytes;
+  return mix_hdf5_writer_source(file, &bytes) && mix_file_set_add(set, name, &bytes);
 }
 
-static bool write_metadata(const char *folder, mix_model *backbone, const char *call) {
+static bool write_metadata(mix_file_set *set, mix_model *backbone) {
   json_t *about = mix_metadata_json(backbone->semantics);
   mix_list *weights = mix_model_weights(backbone);
   int64_t count = 0;
   for (int i = 0; weights && i < mix_list_count(weights); i++)
     count += mix_shape_size(((mix_variable *)mix_list_items(weights)[i])->shape);
   if (about) mix_json_set(about, "parameter_count", json_integer(count));
-  return write_json(folder, "metadata.json", about, call);
+  return write_json(set, "metadata.json", about);
 }
 
-/* What the folder has of a task that was saved there before, which would be read in place of the backbone. */
-static bool remove_task(const char *folder, const char *call) {
-  static const char *const names[] = {"task.json", "task.weights.h5"};
-  bool done = true;
-  for (size_t i = 0; i < sizeof names / sizeof *names && done; i++) {
-    char *path = mix_path_join(folder, names[i]);
-    done = path && (!unlink(path) || errno == ENOENT);
-    if (path && !done) mix_fail_io("%s: %s cannot be removed: %s", call, path, strerror(errno));
-    mix_free(path);
-  }
-  return done;
+/* The task, or that the folder has none: a task from before would be read in place of the backbone. */
+static bool write_task(mix_file_set *set, mix_model *model, mix_layer *backbone) {
+  if (!backbone) return mix_file_set_remove(set, "task.json") && mix_file_set_remove(set, "task.weights.h5");
+  return write_weights(set, "task.weights.h5", mix_weights_file_without(model, backbone, set->call)) &&
+         write_object(set, "task.json", model->layer);
 }
 
 bool mix_preset_write(mix_model *model, const char *folder, const char *call) {
@@ -131,9 +120,10 @@ bool mix_preset_write(mix_model *model, const char *folder, const char *call) {
         "in .keras",
         call, model->layer->name);
   if (!mix_folder_make(folder)) return mix_fail_io("%s: %s cannot be made", call, folder);
-  return write_weights(folder, "model.weights.h5", mix_weights_file(backbone, call, true, false), call) &&
-         (!inner ||
-          write_weights(folder, "task.weights.h5", mix_weights_file_without(model, inner, call), call)) &&
-         (inner ? write_object(folder, "task.json", model->layer, call) : remove_task(folder, call)) &&
-         write_metadata(folder, backbone, call) && write_object(folder, "config.json", backbone->layer, call);
+  mix_file_set set = {.folder = folder, .call = call};
+  const bool done = write_weights(&set, "model.weights.h5", mix_weights_file(backbone, call, true, false)) &&
+                    write_task(&set, model, inner) && write_metadata(&set, backbone) &&
+                    write_object(&set, MIX_PRESET_MARK, backbone->layer) && mix_file_set_commit(&set);
+  mix_file_set_free(&set);
+  return done;
 }
