@@ -132,6 +132,33 @@ static void what_is_refused(void **state) {
   }
 }
 
+/* Configs that were written before KerasHub had an option, such as those of the first Gemma, have its
+ * default.
+ */
+static void options_that_a_config_lacks(void **state) {
+  (void)state;
+  static const char gemma[] =
+      "{\"class_name\": \"GemmaBackbone\", \"registered_name\": \"keras_hub>GemmaBackbone\", \"config\": "
+      "{\"name\": \"gemma\", \"vocabulary_size\": 20, \"num_layers\": 1, \"num_query_heads\": 2, "
+      "\"num_key_value_heads\": 1, \"hidden_dim\": 8, \"intermediate_dim\": 12, \"head_dim\": 4, "
+      "\"layer_norm_epsilon\": 1e-6, \"dropout\": 0}}";
+  static const char bert[] =
+      "{\"class_name\": \"BertBackbone\", \"registered_name\": \"keras_hub>BertBackbone\", \"config\": "
+      "{\"name\": \"bert\", \"vocabulary_size\": 20, \"num_layers\": 1, \"num_heads\": 2, "
+      "\"hidden_dim\": 8, \"intermediate_dim\": 12}}";
+  assert_non_null(mix_model_from_json(gemma));
+  mix_model *model = mix_model_from_json(bert);
+  assert_no_error();
+  static const struct {
+    const char *layer;
+    int64_t rows;
+  } tables[] = {{"position_embedding", 512}, {"segment_embedding", 2}};
+  for (int i = 0; i < 2; i++) {
+    mix_list *weights = mix_layer_weights(mix_model_get_layer(model, tables[i].layer));
+    assert_int_equal(mix_variable_shape(mix_list_get(weights, 0)).dims[0], tables[i].rows);
+  }
+}
+
 /* The first layer whose weights do not fit is named. */
 static void weights_that_do_not_fit(void **state) {
   (void)state;
@@ -280,6 +307,7 @@ int main(void) {
                                      TEST(files_and_folders_hold_the_model),
                                      TEST(a_new_head_is_random),
                                      TEST(what_is_refused),
+                                     TEST(options_that_a_config_lacks),
                                      TEST(weights_that_do_not_fit),
                                      TEST(a_head_that_does_not_fit_changes_nothing),
                                      TEST(a_backbone_replaces_the_task_of_a_folder),

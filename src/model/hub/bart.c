@@ -59,10 +59,13 @@ static mix_model *build(const void *options) {
                        mix_dict_of("encoder_sequence_output", encoded, "decoder_sequence_output", x));
 }
 
-static const mix_field_row fields[] = {
-    MIX_HUB_SIZE(bart, vocabulary_size),     MIX_HUB_COUNT(bart, num_layers),
-    MIX_HUB_SIZE(bart, num_heads),           MIX_HUB_SIZE(bart, hidden_dim),
-    MIX_HUB_SIZE(bart, intermediate_dim),    MIX_HUB_RATE(bart, dropout),
-    MIX_HUB_SIZE(bart, max_sequence_length), {0}};
+static const mix_field_row fields[] = {MIX_HUB_SIZE(bart, vocabulary_size),
+                                       MIX_HUB_COUNT(bart, num_layers),
+                                       MIX_HUB_SIZE(bart, num_heads),
+                                       MIX_HUB_SIZE(bart, hidden_dim),
+                                       MIX_HUB_SIZE(bart, intermediate_dim),
+                                       MIX_HUB_RATE(bart, dropout, 0.1),
+                                       MIX_HUB_SIZE_OR(bart, max_sequence_length, 1024),
+                                       {0}};
 const mix_hub_family mix_hub_bart_backbone = {"BartBackbone", "bart.bart_backbone", sizeof(bart), fields,
                                               build};

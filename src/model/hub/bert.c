@@ -91,22 +91,23 @@ static mix_model *build(const void *options) {
                        mix_dict_of("sequence_output", x, "pooled_output", pooled));
 }
 
-#define SHARED                                                                                               \
+#define SHARED(rate)                                                                                         \
   MIX_HUB_COUNT(bert, num_layers), MIX_HUB_SIZE(bert, num_heads), MIX_HUB_SIZE(bert, hidden_dim),            \
-      MIX_HUB_SIZE(bert, intermediate_dim), MIX_HUB_RATE(bert, dropout),                                     \
-      MIX_HUB_SIZE(bert, max_sequence_length), MIX_HUB_SIZE(bert, num_segments)
-static const mix_field_row of_bert[] = {MIX_HUB_SIZE(bert, vocabulary_size), SHARED, {0}};
+      MIX_HUB_SIZE(bert, intermediate_dim), MIX_HUB_RATE(bert, dropout, rate),                               \
+      MIX_HUB_SIZE_OR(bert, max_sequence_length, 512), MIX_HUB_SIZE_OR(bert, num_segments, 2)
+static const mix_field_row of_bert[] = {MIX_HUB_SIZE(bert, vocabulary_size), SHARED(0.1), {0}};
 const mix_hub_family mix_hub_bert_backbone = {"BertBackbone", "bert.bert_backbone", sizeof(bert), of_bert,
                                               build};
-static const mix_field_row of_albert[] = {
-    MIX_HUB_SIZE(bert, vocabulary_size),        SHARED,
-    MIX_HUB_SIZE(bert, embedding_dim),          MIX_HUB_COUNT(bert, num_groups),
-    MIX_HUB_COUNT(bert, num_inner_repetitions), {0}};
+#define COUNT_OF_ONE(member)                                                                                 \
+  { MIX_FIELD(bert, member), &mix_field_layer_count, .number = 1, .range = MIX_POSITIVE }
+static const mix_field_row of_albert[] = {MIX_HUB_SIZE(bert, vocabulary_size), SHARED(0),
+                                          MIX_HUB_SIZE(bert, embedding_dim),   COUNT_OF_ONE(num_groups),
+                                          COUNT_OF_ONE(num_inner_repetitions), {0}};
 const mix_hub_family mix_hub_albert_backbone = {"AlbertBackbone", "albert.albert_backbone", sizeof(bert),
                                                 of_albert, build};
 static const mix_field_row of_electra[] = {{"vocab_size", offsetof(bert, vocabulary_size), &mix_field_integer,
                                             .range = MIX_POSITIVE, .required = true},
-                                           SHARED,
+                                           SHARED(0.1),
                                            MIX_HUB_SIZE(bert, embedding_dim),
                                            {0}};
 const mix_hub_family mix_hub_electra_backbone = {"ElectraBackbone", "electra.electra_backbone", sizeof(bert),

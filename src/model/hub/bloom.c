@@ -75,7 +75,7 @@ static mix_model *build_falcon(const void *options) {
 
 static const mix_field_row of_bloom[] = {MIX_HUB_DECODER_SIZES,
                                          MIX_HUB_DECODER_SIZE(num_heads),
-                                         MIX_HUB_DECODER_DROPOUT,
+                                         MIX_HUB_DECODER_DROPOUT(0),
                                          MIX_HUB_DECODER_NUMBER(layer_norm_epsilon, 1e-5),
                                          {0}};
 #define RATE(name, member) MIX_HUB_DECODER_NAMED(name, member, &mix_field_number, .range = MIX_BELOW_ONE)

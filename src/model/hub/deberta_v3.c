@@ -45,9 +45,9 @@ static const mix_field_row fields[] = {MIX_HUB_SIZE(deberta, vocabulary_size),
                                        MIX_HUB_SIZE(deberta, num_heads),
                                        MIX_HUB_SIZE(deberta, hidden_dim),
                                        MIX_HUB_SIZE(deberta, intermediate_dim),
-                                       MIX_HUB_RATE(deberta, dropout),
-                                       MIX_HUB_SIZE(deberta, max_sequence_length),
-                                       MIX_HUB_SIZE(deberta, bucket_size),
+                                       MIX_HUB_RATE(deberta, dropout, 0.1),
+                                       MIX_HUB_SIZE_OR(deberta, max_sequence_length, 512),
+                                       MIX_HUB_SIZE_OR(deberta, bucket_size, 256),
                                        {0}};
 const mix_hub_family mix_hub_deberta_v3_backbone = {"DebertaV3Backbone", "deberta_v3.deberta_v3_backbone",
                                                     sizeof(deberta), fields, build};

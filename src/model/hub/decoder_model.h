@@ -37,6 +37,7 @@ mix_model *mix_hub_decoder_model(const mix_hub_decoder_config *o, const mix_hub_
 /* ---- rows ---- */
 
 #define MIX_HUB_DECODER_SIZE(member) MIX_HUB_SIZE(mix_hub_decoder_config, member)
+#define MIX_HUB_DECODER_SIZE_OR(member, value) MIX_HUB_SIZE_OR(mix_hub_decoder_config, member, value)
 #define MIX_HUB_DECODER_NUMBER(member, value)                                                                \
   { MIX_FIELD(mix_hub_decoder_config, member), &mix_field_number, .number = value, .range = MIX_POSITIVE }
 #define MIX_HUB_DECODER_SIZES                                                                                \
@@ -49,5 +50,5 @@ mix_model *mix_hub_decoder_model(const mix_hub_decoder_config *o, const mix_hub_
   MIX_HUB_DECODER_NAMED("num_query_heads", num_heads, &mix_field_integer, .range = MIX_POSITIVE,             \
                         .required = true),                                                                   \
       MIX_HUB_DECODER_SIZE(num_key_value_heads)
-#define MIX_HUB_DECODER_DROPOUT                                                                              \
-  { MIX_FIELD(mix_hub_decoder_config, dropout), &mix_field_number, .range = MIX_BELOW_ONE }
+#define MIX_HUB_DECODER_DROPOUT(value)                                                                       \
+  { MIX_FIELD(mix_hub_decoder_config, dropout), &mix_field_number, .number = value, .range = MIX_BELOW_ONE }

@@ -44,12 +44,11 @@ static mix_model *build_opt(const void *options) {
                                &block, ids, x);
 }
 
-static const mix_field_row fields[] = {MIX_HUB_DECODER_SIZES,
-                                       MIX_HUB_DECODER_SIZE(num_heads),
-                                       MIX_HUB_DECODER_DROPOUT,
-                                       MIX_HUB_DECODER_SIZE(max_sequence_length),
-                                       {0}};
+#define FIELDS(length)                                                                                       \
+  MIX_HUB_DECODER_SIZES, MIX_HUB_DECODER_SIZE(num_heads), MIX_HUB_DECODER_DROPOUT(0.1),                      \
+      MIX_HUB_DECODER_SIZE_OR(max_sequence_length, length)
+static const mix_field_row of_gpt2[] = {FIELDS(1024), {0}}, of_opt[] = {FIELDS(2048), {0}};
 const mix_hub_family mix_hub_gpt2_backbone = {"GPT2Backbone", "gpt2.gpt2_backbone",
-                                              sizeof(mix_hub_decoder_config), fields, build_gpt2};
+                                              sizeof(mix_hub_decoder_config), of_gpt2, build_gpt2};
 const mix_hub_family mix_hub_opt_backbone = {"OPTBackbone", "opt.opt_backbone",
-                                             sizeof(mix_hub_decoder_config), fields, build_opt};
+                                             sizeof(mix_hub_decoder_config), of_opt, build_opt};

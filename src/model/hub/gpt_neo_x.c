@@ -36,13 +36,13 @@ static mix_model *build(const void *options) {
 
 static const mix_field_row fields[] = {MIX_HUB_DECODER_SIZES,
                                        MIX_HUB_DECODER_SIZE(num_heads),
-                                       MIX_HUB_DECODER_DROPOUT,
+                                       MIX_HUB_DECODER_DROPOUT(0),
                                        {MIX_FIELD(mix_hub_decoder_config, rotary_percentage),
                                         &mix_field_number, .number = 0.25, .range = MIX_UNIT_INTERVAL},
                                        MIX_HUB_DECODER_NAMED("rotary_max_wavelength", rope_max_wavelength,
                                                              &mix_field_number, .number = 10000,
                                                              .range = MIX_POSITIVE),
-                                       MIX_HUB_DECODER_SIZE(max_sequence_length),
+                                       MIX_HUB_DECODER_SIZE_OR(max_sequence_length, 512),
                                        MIX_HUB_DECODER_NUMBER(layer_norm_epsilon, 1e-5),
                                        {0}};
 const mix_hub_family mix_hub_gpt_neo_x_backbone = {"GPTNeoXBackbone", "gpt_neo_x.gpt_neo_x_backbone",

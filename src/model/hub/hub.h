@@ -59,8 +59,11 @@ extern const mix_value_kind mix_field_layer_count;
   { MIX_FIELD(type, member), &mix_field_integer, .range = MIX_POSITIVE, .required = true }
 #define MIX_HUB_COUNT(type, member)                                                                          \
   { MIX_FIELD(type, member), &mix_field_layer_count, .range = MIX_POSITIVE, .required = true }
-#define MIX_HUB_RATE(type, member)                                                                           \
-  { MIX_FIELD(type, member), &mix_field_number, .range = MIX_UNIT_INTERVAL }
+/* Configs that an earlier KerasHub wrote lack newer options: these have its defaults. */
+#define MIX_HUB_RATE(type, member, value)                                                                    \
+  { MIX_FIELD(type, member), &mix_field_number, .number = value, .range = MIX_UNIT_INTERVAL }
+#define MIX_HUB_SIZE_OR(type, member, value)                                                                 \
+  { MIX_FIELD(type, member), &mix_field_integer, .number = value, .range = MIX_POSITIVE }
 /* What a model has only with this value, a text of JSON. */
 #define MIX_HUB_ONLY(name, json)                                                                             \
   { name, 0, &mix_field_fixed, .text = json }

@@ -64,7 +64,7 @@ static mix_model *build_qwen(const void *options) {
 }
 
 #define SHARED                                                                                               \
-  MIX_HUB_DECODER_SIZES, MIX_HUB_DECODER_GROUPS, MIX_HUB_DECODER_DROPOUT,                                    \
+  MIX_HUB_DECODER_SIZES, MIX_HUB_DECODER_GROUPS, MIX_HUB_DECODER_DROPOUT(0),                                 \
       MIX_HUB_DECODER_NUMBER(rope_max_wavelength, 10000), MIX_HUB_DECODER_NUMBER(layer_norm_epsilon, 1e-6)
 #define SCALING MIX_HUB_DECODER_NUMBER(rope_scaling_factor, 1)
 #define ADJUSTMENT(name, member)                                                                             \

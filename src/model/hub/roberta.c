@@ -38,11 +38,14 @@ static mix_model *build_distil_bert(const void *options) {
   return build_named(options, "token_and_position_embedding", 1e-12);
 }
 
-static const mix_field_row fields[] = {
-    MIX_HUB_SIZE(roberta, vocabulary_size),     MIX_HUB_COUNT(roberta, num_layers),
-    MIX_HUB_SIZE(roberta, num_heads),           MIX_HUB_SIZE(roberta, hidden_dim),
-    MIX_HUB_SIZE(roberta, intermediate_dim),    MIX_HUB_RATE(roberta, dropout),
-    MIX_HUB_SIZE(roberta, max_sequence_length), {0}};
+static const mix_field_row fields[] = {MIX_HUB_SIZE(roberta, vocabulary_size),
+                                       MIX_HUB_COUNT(roberta, num_layers),
+                                       MIX_HUB_SIZE(roberta, num_heads),
+                                       MIX_HUB_SIZE(roberta, hidden_dim),
+                                       MIX_HUB_SIZE(roberta, intermediate_dim),
+                                       MIX_HUB_RATE(roberta, dropout, 0.1),
+                                       MIX_HUB_SIZE_OR(roberta, max_sequence_length, 512),
+                                       {0}};
 const mix_hub_family mix_hub_roberta_backbone = {"RobertaBackbone", "roberta.roberta_backbone",
                                                  sizeof(roberta), fields, build};
 const mix_hub_family mix_hub_xlm_roberta_backbone = {"XLMRobertaBackbone", "xlm_roberta.xlm_roberta_backbone",

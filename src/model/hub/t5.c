@@ -83,10 +83,10 @@ static const mix_field_row fields[] = {
     MIX_HUB_SIZE(t5, hidden_dim),
     MIX_HUB_SIZE(t5, intermediate_dim),
     {MIX_FIELD(t5, key_value_dim), &mix_field_integer, .range = MIX_POSITIVE, .optional = true},
-    MIX_HUB_RATE(t5, dropout),
+    MIX_HUB_RATE(t5, dropout, 0.1),
     {MIX_FIELD(t5, activation), &mix_field_hub_activation, .text = "relu"},
     {"use_gated_activation", offsetof(t5, not_gated), &mix_field_negated},
-    {MIX_FIELD(t5, layer_norm_epsilon), &mix_field_number, .range = MIX_NOT_NEGATIVE, .required = true},
+    {MIX_FIELD(t5, layer_norm_epsilon), &mix_field_number, .number = 1e-6, .range = MIX_NOT_NEGATIVE},
     {"tie_embedding_weights", offsetof(t5, untied_weights), &mix_field_negated},
     {0}};
 const mix_hub_family mix_hub_t5_backbone = {"T5Backbone", "t5.t5_backbone", sizeof(t5), fields, build};

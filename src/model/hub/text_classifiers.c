@@ -70,13 +70,14 @@ static mix_model *build_deberta_v3(const void *options) {
   return classify_first(options, &(head){true, "gelu", 0, "classifier_dropout", true});
 }
 
-#define SHARED                                                                                               \
-  MIX_HUB_BACKBONE(classifier), MIX_HUB_SIZE(classifier, num_classes), MIX_HUB_RATE(classifier, dropout), {  \
+#define SHARED(rate)                                                                                         \
+  MIX_HUB_BACKBONE(classifier), MIX_HUB_SIZE(classifier, num_classes),                                       \
+      MIX_HUB_RATE(classifier, dropout, rate), {                                                             \
     MIX_FIELD(classifier, activation), &mix_field_activation                                                 \
   }
-static const mix_field_row pooled[] = {SHARED, {0}};
+static const mix_field_row pooled[] = {SHARED(0.1), {0}};
 static const mix_field_row first[] = {
-    SHARED,
+    SHARED(0),
     {MIX_FIELD(classifier, hidden_dim), &mix_field_integer, .range = MIX_POSITIVE, .optional = true},
     {0}};
 const mix_hub_family mix_hub_bert_text_classifier = {"BertTextClassifier", "bert.bert_text_classifier",

@@ -58,9 +58,9 @@ static const mix_field_row fields[] = {
     MIX_HUB_SIZE(vit, num_heads),
     MIX_HUB_SIZE(vit, hidden_dim),
     MIX_HUB_SIZE(vit, mlp_dim),
-    MIX_HUB_RATE(vit, dropout_rate),
-    MIX_HUB_RATE(vit, attention_dropout),
-    {MIX_FIELD(vit, layer_norm_epsilon), &mix_field_number, .range = MIX_NOT_NEGATIVE, .required = true},
+    MIX_HUB_RATE(vit, dropout_rate, 0),
+    MIX_HUB_RATE(vit, attention_dropout, 0),
+    {MIX_FIELD(vit, layer_norm_epsilon), &mix_field_number, .number = 1e-6, .range = MIX_NOT_NEGATIVE},
     NEGATED("use_mha_bias", no_mha_bias),
     NEGATED("use_mlp_bias", no_mlp_bias),
     NEGATED("use_class_token", no_class_token),
@@ -103,7 +103,7 @@ static const mix_field_row task_fields[] = {
     {MIX_FIELD(classifier, intermediate_dim), &mix_field_integer, .range = MIX_POSITIVE, .optional = true},
     {MIX_FIELD(classifier, pooling), &mix_field_text, .text = "token", .choices = "token|gap"},
     {MIX_FIELD(classifier, activation), &mix_field_activation},
-    MIX_HUB_RATE(classifier, dropout),
+    MIX_HUB_RATE(classifier, dropout, 0),
     {0}};
 const mix_hub_family mix_hub_vit_image_classifier = {"ViTImageClassifier", "vit.vit_image_classifier",
                                                      sizeof(classifier), task_fields, build_classifier};
