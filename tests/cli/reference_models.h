@@ -161,17 +161,6 @@ static inline int forget_errors(void **state) {
   return 0;
 }
 
-/* MIXTAPE_REFERENCE_PART, K/N: every N-th model, from the K-th on. */
-static inline bool is_in_part(int number) {
-  const char *part = getenv("MIXTAPE_REFERENCE_PART");
-  int k = 1, n = 1;
-  if (part && *part && (sscanf(part, "%d/%d", &k, &n) != 2 || n < 1 || k < 1 || k > n)) {
-    fprintf(stderr, "MIXTAPE_REFERENCE_PART is %s; expected K/N\n", part);
-    exit(1);
-  }
-  return number % n == k - 1;
-}
-
 /* A test for each of the models that are applications, or of the others. */
 static inline int run_models(bool applications) {
   static struct CMUnitTest tests[MAX_FILES + 2];

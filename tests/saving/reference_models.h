@@ -43,6 +43,17 @@ static inline void find_models(void) {
   qsort(models, (size_t)model_count, sizeof *models, by_text);
 }
 
+/* MIXTAPE_REFERENCE_PART, K/N: every N-th model, from the K-th on. */
+static inline bool is_in_part(int number) {
+  const char *part = getenv("MIXTAPE_REFERENCE_PART");
+  int k = 1, n = 1;
+  if (part && *part && (sscanf(part, "%d/%d", &k, &n) != 2 || n < 1 || k < 1 || k > n)) {
+    fprintf(stderr, "MIXTAPE_REFERENCE_PART is %s; expected K/N\n", part);
+    exit(1);
+  }
+  return number % n == k - 1;
+}
+
 /* ---- bounds ---- */
 
 /* Relative to the largest magnitude, a loss's times the number of the step; 0: not compared. */
