@@ -28,9 +28,17 @@ def distance(arrays, path):
     made = numpy.load(path)
     names = ["y"] if "y" in made else [f"y_{i}" for i in range(len(made.files))]
     assert len(names) == sum(name.startswith("predict_") for name in arrays.files)
-    far = [abs(made[name].astype(numpy.float32) - arrays[f"predict_{i}"]).max() /
-           abs(arrays[f"predict_{i}"]).max() for i, name in enumerate(names)]
-    return float(numpy.nan_to_num(max(far), nan=numpy.inf))
+    return max(apart(made[name].astype(numpy.float32), arrays[f"predict_{i}"])
+               for i, name in enumerate(names))
+
+
+def apart(made, wanted):
+    """Relative to the largest magnitude; NaN is where NaN is wanted, or is infinitely far."""
+    finite = numpy.isfinite(wanted)
+    if not numpy.array_equal(numpy.isfinite(made), finite):
+        return numpy.inf
+    made, wanted = numpy.extract(finite, made), numpy.extract(finite, wanted)
+    return float(abs(made - wanted).max() / abs(wanted).max()) if made.size else 0.0
 
 
 def trains_alike(program, stem, recorded, options, folder, bound):
@@ -39,14 +47,15 @@ def trains_alike(program, stem, recorded, options, folder, bound):
         str(max(1, len(recorded["losses"]))), "--accumulate", "exact", "--step-log", log, "--verbose", "0",
         *options)
     steps = [json.loads(line) for line in open(log)]
-    losses = [step["loss"] for step in steps if "loss" in step]
+    losses = [float(step["loss"]) for step in steps if "loss" in step]
     if recorded.get("dropout"):
         return 0 if numpy.isfinite(losses).all() else numpy.inf
     assert len(losses) == len(recorded["losses"])
     scales = [step["loss_scale"] for step in steps if "loss_scale" in step]
     if "loss_scale" in recorded and scales and scales[-1] != recorded["loss_scale"]:
         raise RuntimeError(f"the loss scale is {scales[-1]}, recorded {recorded['loss_scale']}")
-    return max(abs(a - b) / abs(b) / (i + 1) for i, (a, b) in enumerate(zip(losses, recorded["losses"])))
+    return max(apart(numpy.array([a]), numpy.array([b])) / (i + 1)
+               for i, (a, b) in enumerate(zip(losses, recorded["losses"])))
 
 
 def check(program, stem, device):

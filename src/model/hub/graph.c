@@ -70,12 +70,24 @@ static mix_tensor *operate(mix_tensor *x, json_t *object, json_t *form) {
   return results ? mix_list_get(results, 0) : NULL;
 }
 
-mix_tensor *mix_hub_position(mix_tensor *x, int place) {
+/* x[key]. Takes the key. */
+static mix_tensor *get_item(mix_tensor *x, json_t *key) {
   return operate(x,
                  json_pack("{s:s,s:s,s:{s:s}}", "module", "keras.src.ops.numpy", "class_name", "GetItem",
                            "config", "name", mix_unique_name("get_item", false)),
-                 json_pack("{s:[o,[{s:s,s:{s:n,s:n,s:n}},i]],s:{}}", "args", mix_operand_form(0),
-                           "class_name", "__slice__", "config", "start", "stop", "step", place, "kwargs"));
+                 json_pack("{s:[o,o],s:{}}", "args", mix_operand_form(0), key, "kwargs"));
+}
+
+static json_t *whole_axis(void) {
+  return json_pack("{s:s,s:{s:n,s:n,s:n}}", "class_name", "__slice__", "config", "start", "stop", "step");
+}
+
+mix_tensor *mix_hub_position(mix_tensor *x, int place) {
+  return get_item(x, json_pack("[o,i]", whole_axis(), place));
+}
+
+mix_tensor *mix_hub_mask_of_keys(mix_tensor *mask) {
+  return get_item(mask, json_pack("[o,n,o]", whole_axis(), whole_axis()));
 }
 
 mix_tensor *mix_hub_mean_of_positions(mix_tensor *x) {

@@ -85,6 +85,8 @@ mix_model *mix_hub_task(const void *options, mix_layer *backbone, mix_list *inpu
 mix_layer *mix_hub_add_layer(const void *options, const char *name);
 /* x[:, place]: an operation, as Keras has it. */
 mix_tensor *mix_hub_position(mix_tensor *x, int place);
+/* mask[:, None, :], alike. */
+mix_tensor *mix_hub_mask_of_keys(mix_tensor *mask);
 /* The mean over the positions of x (batch, positions, features), alike. */
 mix_tensor *mix_hub_mean_of_positions(mix_tensor *x);
 /* New inputs like those of a backbone: a list in the backbone's order. */

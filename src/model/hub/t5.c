@@ -29,18 +29,20 @@ static mix_layer *layer_of(const t5 *o, const char *side, bool is_decoder, int i
                        .has_bias = index == 0);
 }
 
-/* `encoded` and `encoded_mask`: of a decoder; NULL: an encoder. */
-static mix_tensor *run_stack(const t5 *o, mix_tensor *x, mix_tensor *mask, mix_tensor *encoded,
+/* `mask`: (batch, positions), from here on (batch, 1, positions). `encoded` and `encoded_mask`: of a decoder;
+ * NULL: an encoder. */
+static mix_tensor *run_stack(const t5 *o, mix_tensor *x, mix_tensor **mask, mix_tensor *encoded,
                              mix_tensor *encoded_mask) {
   const char *side = encoded ? "decoder" : "encoder";
   char name[64];
   mix_tensor *bias = NULL;
   x = drop(o, side, "embedding", x);
-  for (int i = 0; i < o->num_layers && x; i++) {
-    mix_list *arguments = mix_list_of(mask);
-    if (bias) mix_list_append(arguments, bias);
-    if (encoded) mix_list_append(arguments, encoded);
+  *mask = x ? mix_hub_mask_of_keys(*mask) : NULL;
+  for (int i = 0; i < o->num_layers && x && *mask; i++) {
+    mix_list *arguments = mix_list_of(*mask);
     if (encoded) mix_list_append(arguments, encoded_mask);
+    if (encoded) mix_list_append(arguments, encoded);
+    if (bias) mix_list_append(arguments, bias);
     mix_list *results = mix_call_outputs(layer_of(o, side, encoded, i), x, .arguments = arguments);
     x = results ? mix_list_get(results, 0) : NULL;
     bias = results ? mix_list_get(results, 1) : NULL;
@@ -66,9 +68,10 @@ static mix_model *build(const void *options) {
       mix_hub_layer(reversible_embedding, o, "token_embedding", .input_dim = o->vocabulary_size,
                     .output_dim = o->hidden_dim, .untied_weights = o->untied_weights,
                     .embeddings_initializer_object = mix_hub_initializer(1));
-  mix_tensor *encoded = run_stack(o, mix_call(table, encoder_ids), encoder_mask, NULL, NULL);
+  mix_tensor *encoder_keys = encoder_mask, *decoder_keys = decoder_mask;
+  mix_tensor *encoded = run_stack(o, mix_call(table, encoder_ids), &encoder_keys, NULL, NULL);
   mix_tensor *x =
-      encoded ? run_stack(o, mix_call(table, decoder_ids), decoder_mask, encoded, encoder_mask) : NULL;
+      encoded ? run_stack(o, mix_call(table, decoder_ids), &decoder_keys, encoded, encoder_keys) : NULL;
   if (mix_failed()) return NULL;
   return mix_hub_model(o,
                        mix_dict_of("encoder_token_ids", encoder_ids, "encoder_padding_mask", encoder_mask,

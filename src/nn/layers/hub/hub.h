@@ -129,9 +129,9 @@ typedef struct mix_hub_t5_norm_options {
 mix_layer *mix_hub_t5_norm_with(const mix_hub_t5_norm_options *options);
 
 /* A layer, and its attention. Results: hidden states and the bias of scores. Arguments of the layer: the mask
- * of the keys (batch, positions); without has_bias the bias of the layer before; of a decoder the other
- * sequence and its mask. Of the attention: the mask (batch, queries or 1, keys), the bias or, of is_cross,
- * the other sequence. */
+ * of the keys (batch, 1, keys); of a decoder that of the other sequence, and this; without has_bias the bias
+ * of the layer before. Of the attention: the mask (batch, queries or 1, keys), the bias or, of is_cross, the
+ * other sequence. */
 typedef struct mix_hub_t5_options {
   size_t size;
   MIX_LAYER_OPTIONS

@@ -214,8 +214,8 @@ static mix_status layer_build(mix_layer *layer, int count, const mix_shape *shap
 }
 
 /* The mask of the keys for each query: of a decoder only those before it. */
-static mix_tensor *mask_of(const t5_layer *t, mix_tensor *padding, int64_t count) {
-  mix_tensor *mask = mix_hub_attention_mask(padding);
+static mix_tensor *mask_of(const t5_layer *t, mix_tensor *keys, int64_t count) {
+  mix_tensor *mask = keys ? mix_cast(keys, MIX_BOOL) : NULL;
   if (!t->options.is_decoder || !mask) return mask;
   mix_tensor *place = mix_range(0, (double)count, 1, MIX_INT32);
   mix_tensor *causal = place ? mix_greater_equal(mix_expand_dims(place, 1), mix_expand_dims(place, 0)) : NULL;
@@ -231,8 +231,8 @@ static mix_tensor *feed_forward(const t5_layer *t, mix_tensor *x) {
   return y ? mix_add(y, x) : NULL;
 }
 
-static mix_tensor *cross(const t5_layer *t, mix_tensor *x, mix_tensor *encoded, mix_tensor *padding) {
-  mix_tensor *y = mix_call(t->cross_norm, x), *mask = mix_hub_attention_mask(padding);
+static mix_tensor *cross(const t5_layer *t, mix_tensor *x, mix_tensor *encoded, mix_tensor *mask) {
+  mix_tensor *y = mix_call(t->cross_norm, x);
   if (!y || !encoded) return NULL;
   mix_list *results = mix_call_outputs(t->cross, y, .arguments = mix_list_of(mask, encoded));
   y = results ? mix_call(t->cross_dropout, mix_list_get(results, 0)) : NULL;
@@ -241,19 +241,17 @@ static mix_tensor *cross(const t5_layer *t, mix_tensor *x, mix_tensor *encoded, 
 
 static mix_list *layer_call(mix_layer *layer, const mix_call_args *args) {
   const t5_layer *t = layer->data;
-  mix_tensor *x = mix_call_input(args, 0), *padding = argument(args, 0);
-  int next = 1;
-  mix_tensor *bias = t->options.has_bias ? NULL : argument(args, next++);
+  mix_tensor *x = mix_call_input(args, 0), *mask = argument(args, 0);
+  mix_tensor *bias = t->options.has_bias ? NULL : argument(args, t->cross ? 3 : 1);
   mix_tensor *y = x ? mix_call(t->attention_norm, x) : NULL;
-  mix_tensor *mask = y && !args->symbolic ? mask_of(t, padding, mix_tensor_shape(x).dims[1])
-                                          : mix_hub_attention_mask(padding);
+  if (y && !args->symbolic) mask = mask_of(t, mask, mix_tensor_shape(x).dims[1]);
   if (!y || !mask || mix_failed()) return NULL;
   mix_list *results =
       mix_call_outputs(t->attention, y, .arguments = bias ? mix_list_of(mask, bias) : mix_list_of(mask));
   if (!results) return NULL;
   bias = mix_list_get(results, 1);
   x = mix_add(mix_call(t->attention_dropout, mix_list_get(results, 0)), x);
-  if (t->cross) x = cross(t, x, argument(args, next), argument(args, next + 1));
+  if (t->cross) x = cross(t, x, argument(args, 2), argument(args, 1));
   x = x ? feed_forward(t, x) : NULL;
   return x ? mix_list_of(x, bias) : NULL;
 }
