@@ -64,8 +64,7 @@ void *mix_file_read(const char *path, size_t limit, size_t *size) {
   return data;
 }
 
-/* The target of a symbolic link, existing or not; `path` itself if it is no link; mix_free it. */
-static char *link_target(const char *path) {
+char *mix_file_target(const char *path) {
   enum { MAX_LINKS = 40 }; /* the limit of Linux */
   char *target = mix_strdup(path), name[PATH_MAX];
   ssize_t length;
@@ -86,7 +85,7 @@ const char *mix_file_unwritable_reason(const char *path) {
   const bool exists = stat(path, &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) return "not a regular file, and not to be replaced by one";
   if (!exists && errno != ENOENT) return strerror(errno);
-  char *target = link_target(path), *slash = target ? strrchr(target, '/') : NULL;
+  char *target = mix_file_target(path), *slash = target ? strrchr(target, '/') : NULL;
   if (!target) return mix_error_message();
   if (slash) slash[1] = 0;
   const char *reason = access(slash ? target : ".", W_OK | X_OK) ? strerror(errno) : NULL;
@@ -180,7 +179,7 @@ char *mix_file_part(const char *path, const char *call) {
   static atomic_uint number;
   const char *reason = mix_file_unwritable_reason(path);
   if (reason) return mix_fail_io("%s: %s cannot be written: %s", call, path, reason);
-  char *target = link_target(path);
+  char *target = mix_file_target(path);
   const char *slash = target ? strrchr(target, '/') : NULL;
   const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 64 : 0;
   if (target) remove_stale_parts(target, folder);
@@ -231,7 +230,7 @@ static bool part_ended(const char *part, char *target, const char *path, const c
 }
 
 bool mix_file_settle(const char *part, const char *path, const char *call) {
-  char *target = link_target(path);
+  char *target = mix_file_target(path);
   int file = target ? open(part, O_RDONLY | O_CLOEXEC) : -1;
   const bool done = file >= 0 && keep_mode_and_owner(file, target) && fsync(file) == 0;
   const int reason = errno;
@@ -241,18 +240,13 @@ bool mix_file_settle(const char *part, const char *path, const char *call) {
 
 bool mix_file_commit(const char *part, const char *path, const char *call) {
   if (!mix_file_settle(part, path, call)) return false;
-  char *target = link_target(path);
-  const bool done = target && rename(part, target) == 0 && flush_folder(target);
+  char *target = mix_file_target(path);
+  const bool done = target && mix_file_take_place(part, target);
   return part_ended(part, target, path, call, done, errno);
 }
 
-bool mix_file_remove(const char *path, const char *call) {
-  char *target = link_target(path);
-  const bool gone = target && unlink(target) == 0, none = target && !gone && errno == ENOENT;
-  const bool done = none || (gone && flush_folder(target));
-  if (target && !done) mix_fail_io("%s: %s cannot be removed: %s", call, path, strerror(errno));
-  mix_free(target);
-  return done;
+bool mix_file_take_place(const char *part, const char *target) {
+  return (part ? rename(part, target) == 0 : unlink(target) == 0 || errno == ENOENT) && flush_folder(target);
 }
 
 /* Says why the part cannot be written, unless an error is recorded, and removes it. */

@@ -38,8 +38,11 @@ char *mix_file_part(const char *path, const char *call);
 bool mix_file_commit(const char *part, const char *path, const char *call);
 /* Its first half, after which a kill leaves the part whole: mode, owner, flush. */
 bool mix_file_settle(const char *part, const char *path, const char *call);
-/* Removes a file (of a link its target) and flushes the folder; there may be none. */
-bool mix_file_remove(const char *path, const char *call);
+/* Its second half, which needs no memory: renames, or without a part removes what there is, and flushes the
+ * folder. False with errno set. */
+bool mix_file_take_place(const char *part, const char *target);
+/* The target of a symbolic link, existing or not; `path` itself if it is no link; mix_free it. */
+char *mix_file_target(const char *path);
 /* What comes between: writes `count` blocks one after the other. On failure the part is removed. */
 bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
                          const char *call);

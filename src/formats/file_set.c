@@ -4,31 +4,29 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Takes the path. */
-static bool add_path(mix_file_set *set, char *path) {
-  if (path && set->count == MIX_FILE_SET_LIMIT) {
-    mix_fail_value("%s: %s is one file too many; expected %d", set->call, path, MIX_FILE_SET_LIMIT);
-    mix_free(path);
-    return false;
-  }
-  if (path) set->files[set->count++].path = path;
-  return path;
+static bool add_target(mix_file_set *set, const char *path) {
+  if (set->count == MIX_FILE_SET_LIMIT)
+    return mix_fail_value("%s: %s is one file too many; expected %d", set->call, path, MIX_FILE_SET_LIMIT);
+  char *target = mix_file_target(path);
+  if (target) set->files[set->count++].target = target;
+  return target;
 }
 
 bool mix_file_set_add(mix_file_set *set, const char *name, const mix_piece_source *source) {
-  if (!add_path(set, mix_path_join(set->folder, name))) return false;
-  const char *path = set->files[set->count - 1].path;
-  char *part = mix_file_part(path, set->call);
-  if (part && mix_file_write_source(part, path, source, set->call) &&
-      mix_file_settle(part, path, set->call)) {
+  char *path = mix_path_join(set->folder, name), *part = NULL;
+  const bool done = path && add_target(set, path) && (part = mix_file_part(path, set->call)) &&
+                    mix_file_write_source(part, path, source, set->call) &&
+                    mix_file_settle(part, path, set->call);
+  if (done)
     set->files[set->count - 1].part = part;
-    return true;
-  }
-  mix_free(part);
-  return false;
+  else
+    mix_free(part);
+  mix_free(path);
+  return done;
 }
 
 static bool next_text(void *context, mix_bytes *piece) {
@@ -44,29 +42,31 @@ bool mix_file_set_add_text(mix_file_set *set, const char *name, const char *text
 }
 
 bool mix_file_set_remove(mix_file_set *set, const char *name) {
-  return add_path(set, mix_path_join(set->folder, name));
-}
-
-static bool commit(mix_file_set *set, int index) {
-  char *part = set->files[index].part, *path = set->files[index].path;
-  if (!part) return mix_file_remove(path, set->call);
-  set->files[index].part = NULL;
-  const bool done = mix_file_commit(part, path, set->call);
-  mix_free(part);
+  char *path = mix_path_join(set->folder, name);
+  const bool done = path && add_target(set, path);
+  mix_free(path);
   return done;
 }
 
+/* From the first step on nothing is taken back: parts that stay behind are the new files. */
 bool mix_file_set_commit(mix_file_set *set) {
-  bool done = set->count > 0 && mix_file_remove(set->files[set->count - 1].path, set->call);
-  for (int i = 0; i < set->count && done; i++) done = commit(set, i);
-  return done;
+  const char *at = set->count ? set->files[set->count - 1].target : set->folder;
+  bool done = set->count && mix_file_take_place(NULL, at);
+  set->begun = true;
+  for (int i = 0; i < set->count && done; i++) {
+    at = set->files[i].target;
+    done = mix_file_take_place(set->files[i].part, at);
+  }
+  return done || mix_fail_io("%s: %s cannot be replaced: %s; the new files of the folder have \".part-\" in "
+                             "their names",
+                             set->call, at, strerror(errno));
 }
 
 void mix_file_set_free(mix_file_set *set) {
   for (int i = 0; i < set->count; i++) {
-    if (set->files[i].part) unlink(set->files[i].part);
+    if (set->files[i].part && !set->begun) unlink(set->files[i].part);
     mix_free(set->files[i].part);
-    mix_free(set->files[i].path);
+    mix_free(set->files[i].target);
   }
   *set = (mix_file_set){0};
 }

@@ -10,9 +10,10 @@ enum { MIX_FILE_SET_LIMIT = 8 };
 typedef struct mix_file_set {
   const char *folder, *call; /* borrowed */
   struct {
-    char *path, *part; /* no part: the file is to be removed */
+    char *target, *part; /* no part: the file is to be removed */
   } files[MIX_FILE_SET_LIMIT];
   int count;
+  bool begun; /* to replace them */
 } mix_file_set;
 
 /* Writes a part and flushes it. The last one that is added is the mark. */
@@ -20,8 +21,9 @@ bool mix_file_set_add(mix_file_set *set, const char *name, const mix_piece_sourc
 bool mix_file_set_add_text(mix_file_set *set, const char *name, const char *text);
 /* A file that is to go, if there is one. */
 bool mix_file_set_remove(mix_file_set *set, const char *name);
+/* Needs no memory. What fails is the disk: then parts stay, which are the new files. */
 bool mix_file_set_commit(mix_file_set *set);
-/* Removes the parts that are left. */
+/* Removes the parts, unless they began to replace files. */
 void mix_file_set_free(mix_file_set *set);
 /* Has the folder a part of this mark, so that all others are whole, or in place? */
 bool mix_file_set_interrupted(const char *folder, const char *mark);

@@ -27,7 +27,8 @@ VIT = dict(image_shape=(12, 20, 3), patch_size=(4, 5), num_layers=2, num_heads=3
 STRETCH = dict(rope_frequency_adjustment_factor=8.0, rope_low_freq_factor=1.0, rope_high_freq_factor=4.0,
                rope_pretraining_sequence_length=16)
 
-# name: (backbone, its options, task, its options[, positions])
+# name: (backbone, its options, task, its options[, positions]); without a task a mode of quantization may
+# stand for its options
 CASES = {
     "bert-segments": ("Bert", dict(ENCODER, num_segments=5), "TextClassifier", dict(num_classes=2)),
     "bert-softmax": ("Bert", dict(ENCODER, num_layers=3, num_heads=7), "TextClassifier",
@@ -131,6 +132,12 @@ CASES = {
     "gemma-cap": ("Gemma", dict(GROUPS, head_dim=8, final_logit_soft_cap=2.0), "CausalLM", {}),
     "gemma-all-heads": ("Gemma", dict(GROUPS, head_dim=2, num_key_value_heads=6, intermediate_dim=22,
                                       attention_logit_soft_cap=1.0), "CausalLM", {}),
+    "bert-int8": ("Bert", ENCODER, None, "int8"),
+    "t5-int4": ("T5", T5, None, "int4"),
+    "vit-int8": ("ViT", VIT, None, "int8"),
+    "gpt2-int4": ("GPT2", ENCODER, None, "int4"),
+    "llama-int8": ("Llama", GROUPS, None, "int8"),
+    "gemma-int4": ("Gemma", dict(GROUPS, head_dim=4), None, "int4"),
     "falcon-heads": ("Falcon", dict(vocabulary_size=37, num_layers=1, num_attention_heads=3, hidden_dim=24,
                                     intermediate_dim=96, layer_norm_epsilon=1e-2), "CausalLM", {}),
     "falcon-narrow": ("Falcon", dict(vocabulary_size=37, num_layers=2, num_attention_heads=5, hidden_dim=20,
@@ -171,6 +178,9 @@ def record(out, number, name, policy, backbone, options, task=None, task_options
                                                            **{**quiet, **task_options})
     for variable in model.trainable_variables:
         variable.assign(variable.numpy() + 0.1 * rng.standard_normal(variable.shape).astype(numpy.float32))
+    mode = None if task else task_options
+    if mode:
+        model.quantize(mode)
     words = options.get("vocabulary_size", options.get("vocab_size"))
     x = inputs_of(model, rng, positions, 5, words)
     feed = x if len(x) > 1 else next(iter(x.values()))
@@ -189,10 +199,11 @@ def record(out, number, name, policy, backbone, options, task=None, task_options
         arrays.update({f"y_{i}": rows for i, rows in enumerate(wanted)})
         y = dict(zip(outputs, wanted)) if outputs else wanted[0]
         loss = {key: "mse" for key in outputs} if outputs else "mse"
-    model.compile(optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.01), loss=loss)
+    if not mode:
+        model.compile(optimizer=keras.optimizers.AdamW(1e-3, weight_decay=0.01), loss=loss)
     model.save(stem + ".keras")
-    losses = [float(numpy.ravel(model.train_on_batch(feed, y))[0]) for _ in range(4)]
-    scale = getattr(model.optimizer, "dynamic_scale", None)
+    losses = [] if mode else [float(numpy.ravel(model.train_on_batch(feed, y))[0]) for _ in range(4)]
+    scale = None if mode else getattr(model.optimizer, "dynamic_scale", None)
     if scale is not None:
         state = {"loss_scale": float(scale), "iterations": int(model.optimizer.iterations)}
     numpy.savez_compressed(stem + ".npz", **arrays)

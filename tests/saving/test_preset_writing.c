@@ -1,6 +1,8 @@
 /* A folder of KerasHub that is saved again holds the old model, the new one, or says what to do, wherever the
  * saving ends: `rename` and `unlink` of this program stop working after a number of calls, as the disk of a
  * killed process does. */
+#include "support/every_allocation.h"
+
 #include "model/support.h"
 #include "support/folder.h"
 #include "support/skip.h"
@@ -142,6 +144,31 @@ static void a_file_that_cannot_be_written(void **state) {
   }
 }
 
+/* Where memory ends, nothing of the old one has changed. */
+static void any_allocation_of_a_save_fails(void **state) {
+  (void)state;
+  if (!REACHES_EVERY_ALLOCATION) SKIP("the sanitizer has its own malloc");
+  mix_model *old = model_of(TASK, 1), *new = model_of(TASK, 2);
+  remove_folder(in_folder("model"));
+  mix_model_save(old, in_folder("model/"));
+  assert_no_error();
+  int failed = 0;
+  bool reached = true;
+  for (int64_t i = 0; reached; i += 1 + i / 16) /* all at the beginning, then fewer: a save has thousands */
+    MIX_SCOPE {
+      allocations_left = i;
+      const mix_status status = mix_model_save(new, in_folder("model/"));
+      reached = allocations_left < 0;
+      allocations_left = -1;
+      failed += status != MIX_OK;
+      mix_error_clear();
+      assert_true(same_weights(mix_model_load(in_folder("model")), status ? old : new));
+      assert_int_equal(parts_in(in_folder("model")), 0);
+      if (!status) mix_model_save(old, in_folder("model/"));
+    }
+  assert_true(failed > 20);
+}
+
 /* A snapshot of links to files elsewhere, as Hugging Face's cache has them: the links stay. */
 static void links_stay(void **state) {
   (void)state;
@@ -168,6 +195,6 @@ static int begin(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(a_save_that_ends_early), TEST(a_file_that_cannot_be_written),
-                                     TEST(links_stay)};
+                                     TEST(any_allocation_of_a_save_fails), TEST(links_stay)};
   return cmocka_run_group_tests_name("writing folders of KerasHub", tests, begin, folder_end);
 }
