@@ -1,14 +1,16 @@
 /* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product
  * reads a float32 weight and rounds it on the way, so that no 16-bit copy of the weight exists; if anything
  * else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with round_operands.
- * Of few examples, whose kernels read operands of one dtype, the other operand is upcast, which rounds to the
- * same numbers; of more it stays in 16 bits. The bits do not change. Not under jit_compile, where
- * excess_precision would drop the upcast with the rounding before it. */
+ * Of few examples the other operand is upcast, which rounds to the same numbers and is read in place; of
+ * more, or where memory is to be least and a kernel reads both, it stays in 16 bits. The bits do not change.
+ * Not under jit_compile, where excess_precision would drop the upcast with the rounding before it. */
 #include "passes/passes.h"
 #include "tensor/shape.h"
 
-/* The upcast operand takes 4 bytes an element more, the copy of the weight 2. */
-enum { TIMES_SMALLER = 4 };
+enum {
+  TIMES_SMALLER = 4, /* the upcast operand takes 4 bytes an element more, the copy of the weight 2 */
+  MANY_ROWS = 32,    /* products of fewer have kernels of their own, which read operands of one dtype */
+};
 
 static bool is_cast_weight(const mix_ir *ir, int value) {
   const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
@@ -38,12 +40,13 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast, b
                 other = mix_shape_size(ir->values[node->inputs[!operand]].shape);
   const mix_backend *backend = ir->context->backend;
   const mix_product product = mix_ir_product(ir, node);
-  *upcasts = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
-  if (*upcasts) return operand;
   const bool may = backend->rounds_operand && !is_cast_weight(ir, node->inputs[!operand]) &&
                    !is_worth_copy(ir, &product, weight, node->inputs[!operand]) &&
                    backend->rounds_operand(ir->context, &product, operand);
-  return may ? operand : -1;
+  const bool stays =
+      may && ir->context->memory == MIX_MEMORY_LEAST && product.result.dims[!operand] >= MANY_ROWS;
+  *upcasts = !stays && weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
+  return *upcasts || may ? operand : -1;
 }
 
 /* Where only a training step may do without copies, a weight that the graph does not write keeps its copy,
