@@ -20,6 +20,7 @@ static const mix_hub_decoder_form block_form = {
     .output_bias = true,
     .dense_bias = true,
     .dense_output = true,
+    .einsum_output = true,
 };
 
 static mix_model *build(const void *options) {

@@ -45,7 +45,8 @@ typedef struct mix_hub_decoder_form {
   bool bias, output_bias; /* of query, key and value; of the output */
   bool dense_bias;        /* of up and down */
   bool heads_first;       /* kernels of query, key and value are (heads, features, dimension) */
-  bool dense_output;      /* the output's kernel is (heads x dimension, features) */
+  bool dense_output;      /* the output's kernel is (heads x dimension, features), of a Dense layer */
+  bool einsum_output;     /* or of an EinsumDense */
   bool drops_output;      /* the dropout of probabilities is applied to the output too */
   bool einsum_dense;      /* up, gate and down are EinsumDense */
   bool wide_gate;         /* the activation is in float32 */

@@ -77,9 +77,16 @@ static bool build_output(mix_layer *layer, hub_attention *h, mix_shape x) {
   const mix_shape heads = MIX_SHAPE(x.dims[0], x.dims[1], o->heads, h->head_dim);
   const mix_hub_kernel_options kernel = {form->output_bias, false, o->stddev};
   h->heads_dropout = mix_hub_drop(layer, form->heads_dropout, o->dropout, heads);
-  h->output = mix_failed() ? NULL
-                           : mix_hub_projection(layer, form->output, form->dense_output ? x : heads,
-                                                form->dense_output ? 1 : 2, MIX_SHAPE(x.dims[2]), &kernel);
+  if (mix_failed()) return false;
+  if (form->dense_output && !form->einsum_output)
+    h->output = mix_hub_add(layer,
+                            mix_hub_layer(dense, layer, form->output.name, .units = x.dims[2],
+                                          .no_bias = !form->output_bias,
+                                          .kernel_initializer_object = mix_hub_normal(o->stddev)),
+                            form->output.attribute, x);
+  else
+    h->output = mix_hub_projection(layer, form->output, form->dense_output ? x : heads,
+                                   form->dense_output ? 1 : 2, MIX_SHAPE(x.dims[2]), &kernel);
   return h->output;
 }
 
