@@ -132,6 +132,38 @@ static void what_is_refused(void **state) {
   }
 }
 
+/* Dense layers keep a scale for each unit, EinsumDense ones with axes of length 1 before: KerasHub reads the
+ * output of BLOOM's attention as the first, of GPT-NeoX's as the second. */
+static void outputs_of_attention_are_quantized_as_in_keras_hub(void **state) {
+  (void)state;
+  static const struct {
+    const char *class, *options;
+    int rank;
+  } rows[] = {{"Bloom", "", 1}, {"GPTNeoX", ", \"max_sequence_length\": 6", 3}};
+  for (int i = 0; i < 2; i++) {
+    char json[600];
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"%sBackbone\", \"registered_name\": \"keras_hub>%sBackbone\", \"config\": "
+             "{\"name\": \"b\", \"vocabulary_size\": 20, \"num_layers\": 1, \"num_heads\": 2, "
+             "\"hidden_dim\": 16, \"intermediate_dim\": 12%s}}",
+             rows[i].class, rows[i].class, rows[i].options);
+    mix_model *model = mix_model_from_json(json);
+    mix_model_quantize(model, "int8");
+    mix_list *weights = mix_model_weights(model);
+    assert_no_error();
+    int found = 0;
+    for (int k = 0; k < mix_list_count(weights); k++) {
+      const mix_variable *weight = mix_list_get(weights, k);
+      const char *name = mix_variable_name(weight);
+      if (!strstr(name, i ? "/attention_output/kernel_scale" : "/output_dense/kernel_scale")) continue;
+      if (strstr(name, "mlp")) continue;
+      assert_int_equal(mix_variable_shape(weight).rank, rows[i].rank);
+      found++;
+    }
+    assert_int_equal(found, 1);
+  }
+}
+
 /* Configs that were written before KerasHub had an option, such as those of the first Gemma, have its
  * default.
  */
@@ -308,6 +340,7 @@ int main(void) {
                                      TEST(a_new_head_is_random),
                                      TEST(what_is_refused),
                                      TEST(options_that_a_config_lacks),
+                                     TEST(outputs_of_attention_are_quantized_as_in_keras_hub),
                                      TEST(weights_that_do_not_fit),
                                      TEST(a_head_that_does_not_fit_changes_nothing),
                                      TEST(a_backbone_replaces_the_task_of_a_folder),
