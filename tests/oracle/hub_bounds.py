@@ -4,7 +4,8 @@
 Needs numpy. RECORDINGS are folders of NAME.keras, NAME.npz, NAME.json, as hub_options.py and
 shared/reference/hub have them. Each model predicts and, where losses are recorded and nothing is dropped,
 trains the recorded steps; the bounds are the README's, relative to the largest magnitude. Ends with 1 if one
-is further off."""
+is further off. A gradient near the largest float16 may overflow in TensorFlow, which sums in float16, and not
+here: then the loss scales differ."""
 import argparse
 import glob
 import json
@@ -35,7 +36,7 @@ def distance(arrays, path):
 def apart(made, wanted):
     """Relative to the largest magnitude; NaN is where NaN is wanted, or is infinitely far."""
     finite = numpy.isfinite(wanted)
-    if not numpy.array_equal(numpy.isfinite(made), finite):
+    if made.shape != wanted.shape or not numpy.array_equal(numpy.isfinite(made), finite):
         return numpy.inf
     made, wanted = numpy.extract(finite, made), numpy.extract(finite, wanted)
     return float(abs(made - wanted).max() / abs(wanted).max()) if made.size else 0.0
@@ -49,7 +50,8 @@ def trains_alike(program, stem, recorded, options, folder, bound):
     steps = [json.loads(line) for line in open(log)]
     losses = [float(step["loss"]) for step in steps if "loss" in step]
     if recorded.get("dropout"):
-        return 0 if numpy.isfinite(losses).all() else numpy.inf
+        finite = numpy.isfinite(recorded["losses"]).all()
+        return 0 if numpy.isfinite(losses).all() == finite else numpy.inf
     assert len(losses) == len(recorded["losses"])
     scales = [step["loss_scale"] for step in steps if "loss_scale" in step]
     if "loss_scale" in recorded and scales and scales[-1] != recorded["loss_scale"]:

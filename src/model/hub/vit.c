@@ -86,7 +86,8 @@ static mix_model *build_classifier(const void *options) {
   mix_list *inputs = mix_hub_inputs_like(o->backbone);
   mix_tensor *x = mix_hub_output(o->backbone, inputs, NULL);
   if (!x) return NULL;
-  x = strcmp(o->pooling, "token") ? mix_hub_mean_of_positions(x) : mix_hub_position(x, 0);
+  if (!strcmp(o->pooling, "token")) x = mix_hub_position(x, 0);
+  if (!strcmp(o->pooling, "gap")) x = mix_hub_mean_of_positions(x);
   if (o->intermediate_dim)
     x = mix_call(
         mix_hub_layer(dense, plain, "pre_logits", .units = o->intermediate_dim, .activation = "tanh"), x);
@@ -101,7 +102,8 @@ static const mix_field_row task_fields[] = {
     MIX_HUB_BACKBONE(classifier),
     MIX_HUB_SIZE(classifier, num_classes),
     {MIX_FIELD(classifier, intermediate_dim), &mix_field_integer, .range = MIX_POSITIVE, .optional = true},
-    {MIX_FIELD(classifier, pooling), &mix_field_text, .text = "token", .choices = "token|gap"},
+    {MIX_FIELD(classifier, pooling), &mix_field_text, .text = "token", .choices = "token|gap|none",
+     .optional = true}, /* none: a row of classes for each patch */
     {MIX_FIELD(classifier, activation), &mix_field_activation},
     MIX_HUB_RATE(classifier, dropout, 0),
     {0}};
