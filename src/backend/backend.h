@@ -17,6 +17,8 @@ typedef uint64_t mix_ticket;
 typedef struct mix_bindings {
   mix_memory *const *arguments;
   mix_memory **variables;
+  /* By variable: differs from that of an earlier run if its value may. NULL: nothing is known. */
+  const uint64_t *stamps;
   mix_memory *const *results;
   mix_memory *arena;
   mix_trace_run *trace; /* filled by a backend that runs at once; NULL: no trace */

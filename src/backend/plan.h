@@ -43,6 +43,7 @@ typedef struct mix_plan {
   int argument_count, variable_count, result_count;
   bool repeated;       /* a step of a loop: the threads are there already, and meet before and after it */
   int fixed_arguments; /* of the plan of a step of a loop: the last so many are the same in all steps */
+  bool keeps_packed;   /* what kernels pack of variables that no step writes stays there for later runs */
   size_t arena_bytes;
   struct mix_communicator *communicator; /* of its collectives (communicator.h); NULL: one process */
 } mix_plan;

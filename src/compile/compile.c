@@ -56,6 +56,7 @@ static bool move_variables(const mix_compiled *compiled) {
     const mix_variable *variable = ir->variables[i].variable;
     if (variable->share && !mix_variable_check_here(variable, "function_call")) return false;
     if (!mix_variable_move(ir->variables[i].variable, mix_compiled_device(compiled))) return false;
+    compiled->stamps[i] = mix_variable_stamp(variable); /* before its memory */
     compiled->variables[i] = ir->variables[i].variable->memory;
   }
   return true;
@@ -79,6 +80,7 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
   mix_trace_run *trace = mix_tracing() ? mix_trace_begin_run(compiled) : NULL;
   const mix_bindings bindings = {.arguments = arguments,
                                  .variables = compiled->variables,
+                                 .stamps = compiled->stamps,
                                  .results = results,
                                  .arena = arena ? arena : own,
                                  .trace = trace};
@@ -147,7 +149,20 @@ static bool compile_graph(mix_compiled *compiled) {
   return compiled->executable != NULL;
 }
 
+/* Panels of frozen weights beside those that a training step writes take more memory than they save time,
+ * unless time alone counts. */
+static bool keeps_packed(const mix_compiled *compiled) {
+  const mix_ir *ir = compiled->ir;
+  if (ir->eager || compiled->context.memory != MIX_MEMORY_AUTO)
+    return !ir->eager && compiled->context.memory == MIX_MEMORY_FAST;
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->variables[i].exit != ir->variables[i].entry && ir->variables[i].variable->shape.rank > 1)
+      return false;
+  return true;
+}
+
 bool mix_compile_plan(mix_compiled *compiled) {
+  compiled->plan.keeps_packed = keeps_packed(compiled);
   compiled->executable = compiled->context.backend->compile(&compiled->plan, &compiled->context);
   if (!compiled->executable) return false;
   fill_report(compiled);
@@ -180,7 +195,8 @@ static bool run_passes(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
   if (!mix_passes_run(ir) || !mix_ir_keep_as_set(ir) || !check_support(ir)) return false;
   compiled->variables = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->variables);
-  return compiled->variables != NULL;
+  compiled->stamps = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->stamps);
+  return compiled->variables && compiled->stamps;
 }
 
 mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {

@@ -12,6 +12,7 @@ typedef struct mix_compiled {
   mix_executable *executable;
   mix_type *results;
   mix_memory **variables; /* of the run that is being enqueued */
+  uint64_t *stamps;       /* the same (mix_variable_stamp) */
   mix_plan_report report;
   int64_t trace;                  /* the latest trace that it is described in (trace.c), */
   int traced;                     /* and its number there */

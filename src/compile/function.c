@@ -388,9 +388,13 @@ static mix_list *run(mix_function *function, specialization *s, mix_list *argume
   for (int i = 0; i < ir->variable_count && good; i++) good = mix_variable_refresh(ir->variables[i].variable);
   /* before the run, so that a failure here changes nothing */
   mix_list *list = good ? result_list(s) : NULL;
-  if (list && !mix_compiled_enqueue(s->compiled, s->arguments_bound, s->buffers, function->arena))
+  const bool runs = list != NULL;
+  if (runs && !mix_compiled_enqueue(s->compiled, s->arguments_bound, s->buffers, function->arena))
     list = NULL;
-  if (list) mix_variables_note_write(s->written_count, s->written);
+  if (list)
+    mix_variables_note_write(s->written_count, s->written);
+  else if (runs)
+    mix_variables_note_failure(s->written_count, s->written);
   for (int r = 0; r < result_count; r++) {
     mix_release(s->buffers[r]);
     s->buffers[r] = NULL;

@@ -119,3 +119,7 @@ void mix_variables_note_write(int count, mix_variable *const *written) {
   for (int i = 0; i < count; i++)
     if (written[i]->original) written[i]->copied_version = written[i]->original->version;
 }
+
+void mix_variables_note_failure(int count, mix_variable *const *written) {
+  for (int i = 0; i < count; i++) written[i]->version++;
+}

@@ -20,7 +20,7 @@ struct mix_variable {
   bool overwrite_with_gradient; /* optimizers assign its gradient to it, and have no slots for it */
   /* Outside captures: the finished node that shares the storage until the next write; retained, or NULL. */
   _Atomic(mix_node *) read;
-  uint64_t version; /* incremented by every write */
+  _Atomic uint64_t version; /* incremented after every write, before another one begins */
   /* Copies rounded to float16 and bfloat16, stored as such and as float32, for plans that cache weight
    * casts; retained. */
   mix_variable *copies[4];
@@ -34,6 +34,12 @@ struct mix_variable {
 };
 
 extern const mix_class mix_variable_class;
+
+/* Differs before and after each change of the value. What is derived from a value is up to date while the
+ * stamp is the one that was read before the value. */
+static inline uint64_t mix_variable_stamp(const mix_variable *variable) {
+  return variable->original ? variable->copied_version : variable->version;
+}
 
 /* The dtype that autocast variables have when read on this thread; MIX_DTYPE_NONE: no cast. A layer call
  * sets its compute dtype, or NONE if that is not floating, and restores the former one. */

@@ -45,6 +45,7 @@ static bool copy_refresh(mix_variable *copy) {
   const mix_variable *original = copy->original;
   if (copy->copied_version == original->version) return true; /* another thread has done it */
   enum { SOME = 256 };
+  const uint64_t version = original->version; /* before the values, which a run may change meanwhile */
   uint16_t numbers[SOME];
   const int64_t count = mix_shape_size(copy->shape);
   const mix_variable *source = copied_from(copy);
@@ -58,7 +59,7 @@ static bool copy_refresh(mix_variable *copy) {
   }
   if (to) mix_memory_unmap(copy->memory);
   if (from) mix_memory_unmap(source->memory);
-  if (to) copy->copied_version = original->version;
+  if (to) copy->copied_version = version;
   return to != NULL;
 }
 

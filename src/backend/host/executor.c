@@ -4,7 +4,6 @@
 #include "backend/host/bands.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/float_modes.h"
 #include "base/machine.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
@@ -58,6 +57,26 @@ static unsigned fixed_operands(const mix_plan *plan, const mix_step *step) {
   return fixed;
 }
 
+/* Operands of the step that are variables, which no step writes. */
+static unsigned lasting_operands(const mix_plan *plan, const mix_step *step, const bool *written) {
+  unsigned lasting = 0;
+  for (int i = 0; i < step->input_count && i < 32; i++) {
+    const mix_slot *slot = &plan->slots[step->inputs[i]];
+    if (slot->kind == MIX_SLOT_VARIABLE && !written[slot->index]) lasting |= 1u << i;
+  }
+  return lasting;
+}
+
+static bool *written_variables(const mix_plan *plan) {
+  bool *written = mix_calloc((size_t)plan->variable_count + 1, sizeof *written);
+  for (int i = 0; written && i < plan->step_count; i++)
+    for (int k = 0; k < plan->steps[i].output_count; k++) {
+      const mix_slot *slot = &plan->slots[plan->steps[i].outputs[k]];
+      if (slot->kind == MIX_SLOT_VARIABLE) written[slot->index] = true;
+    }
+  return written;
+}
+
 static void set_address(void *where, const void *address) { memcpy(where, &address, sizeof address); }
 
 static void count_patch(mix_executable *executable, const mix_slot *slot, void *where, int *count) {
@@ -107,7 +126,9 @@ static bool make_steps(mix_executable *executable) {
   executable->inputs = mix_calloc(inputs + 1, sizeof(void *));
   executable->outputs = mix_calloc(outputs + 1, sizeof(void *));
   executable->values = mix_calloc(inputs + outputs + 1, sizeof(mix_type));
-  if (!executable->steps || !executable->inputs || !executable->outputs || !executable->values) return false;
+  bool *written = written_variables(plan);
+  if (!executable->steps || !executable->inputs || !executable->outputs || !executable->values || !written)
+    return mix_free(written), false;
   const void **input = executable->inputs;
   void **output = executable->outputs;
   mix_type *value = executable->values;
@@ -115,22 +136,24 @@ static bool make_steps(mix_executable *executable) {
     const mix_step *step = &plan->steps[i];
     mix_host_step *host = &executable->steps[i];
     host->writes_variable = step->writes_variable;
-    host->args = (mix_kernel_args){.op = step->op,
-                                   .attributes = step->attributes,
-                                   .program = step->program,
-                                   .body = step->body,
-                                   .tables = executable->tables,
-                                   .flush_subnormals = executable->flush_subnormals,
-                                   .precision = executable->precision,
-                                   .communicator = plan->communicator,
-                                   .input_count = step->input_count,
-                                   .output_count = step->output_count,
-                                   .input_types = value,
-                                   .output_types = value + step->input_count,
-                                   .inputs = input,
-                                   .outputs = output,
-                                   .fixed = fixed_operands(plan, step),
-                                   .error = &host->error};
+    host->args =
+        (mix_kernel_args){.op = step->op,
+                          .attributes = step->attributes,
+                          .program = step->program,
+                          .body = step->body,
+                          .tables = executable->tables,
+                          .flush_subnormals = executable->flush_subnormals,
+                          .precision = executable->precision,
+                          .communicator = plan->communicator,
+                          .input_count = step->input_count,
+                          .output_count = step->output_count,
+                          .input_types = value,
+                          .output_types = value + step->input_count,
+                          .inputs = input,
+                          .outputs = output,
+                          .fixed = fixed_operands(plan, step),
+                          .lasting = executable->keeps_packed ? lasting_operands(plan, step, written) : 0,
+                          .error = &host->error};
     for (int k = 0; k < step->input_count + step->output_count; k++) {
       const mix_slot *slot =
           &plan->slots[k < step->input_count ? step->inputs[k] : step->outputs[k - step->input_count]];
@@ -139,6 +162,7 @@ static bool make_steps(mix_executable *executable) {
     input += step->input_count;
     output += step->output_count;
   }
+  mix_free(written);
   return true;
 }
 
@@ -164,23 +188,11 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
   if (!host->serial) executable->parallel = true;
   size_t bytes = kernel->workspace ? kernel->workspace(&host->args, executable->threads) : 0;
   if (bytes > executable->workspace_bytes) executable->workspace_bytes = bytes;
-  const size_t kept = kernel->kept && host->args.fixed ? kernel->kept(&host->args) : 0;
+  const bool same = host->args.fixed || host->args.lasting;
+  const size_t kept = kernel->kept && same ? kernel->kept(&host->args) : 0;
   host->keeps = kept > 0;
   executable->kept_bytes += mix_buffer_aligned(kept);
   return true;
-}
-
-/* The memory of what kernels keep in a loop. */
-static bool make_kept(mix_executable *executable) {
-  if (!executable->kept_bytes) return true;
-  char *at = executable->kept = mix_alloc_buffer(executable->kept_bytes);
-  for (int i = 0; at && i < executable->plan->step_count; i++) {
-    mix_host_step *host = &executable->steps[i];
-    if (!host->keeps) continue;
-    host->args.kept = at;
-    at += mix_buffer_aligned(host->kernel->kept(&host->args));
-  }
-  return at != NULL;
 }
 
 static bool build(mix_executable *executable) {
@@ -194,7 +206,7 @@ static bool build(mix_executable *executable) {
     if (!executable->workspace) return false;
     for (int i = 0; i < plan->step_count; i++) executable->steps[i].args.workspace = executable->workspace;
   }
-  return make_kept(executable) && mix_host_form_bands(executable) && mix_host_schedule(executable);
+  return mix_host_make_kept(executable) && mix_host_form_bands(executable) && mix_host_schedule(executable);
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
@@ -208,8 +220,9 @@ static int thread_count(const mix_plan *plan, int threads) {
   return mix_host_thread_count(plan, threads, mix_cpu_features());
 }
 
-mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
-                                 const mix_kernel_row *const *tables, bool flush_subnormals) {
+static mix_executable *compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
+                               const mix_kernel_row *const *tables, bool flush_subnormals,
+                               bool keeps_packed) {
   if (mix_failed()) return NULL;
   /* A buffer, because the barrier needs the alignment of cache lines. */
   mix_executable *executable = mix_alloc_buffer(sizeof *executable);
@@ -218,6 +231,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_p
   executable->plan = plan;
   executable->tables = tables;
   executable->precision = precision;
+  executable->keeps_packed = keeps_packed;
   executable->threads = thread_count(plan, threads);
   executable->flush_subnormals = flush_subnormals;
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
@@ -228,6 +242,14 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_p
   }
   mix_host_destroy(executable);
   return NULL;
+}
+
+mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
+                                 const mix_kernel_row *const *tables, bool flush_subnormals) {
+  mix_executable *executable =
+      compile(plan, threads, precision, tables, flush_subnormals, plan->keeps_packed);
+  if (executable || mix_failed()) return executable;
+  return compile(plan, threads, precision, tables, flush_subnormals, false);
 }
 
 void mix_host_destroy(mix_executable *executable) {
@@ -242,7 +264,7 @@ void mix_host_destroy(mix_executable *executable) {
       mix_free(host->args.prepared);
   }
   if (executable->workspace) mix_free_buffer(executable->workspace, executable->workspace_bytes);
-  if (executable->kept) mix_free_buffer(executable->kept, executable->kept_bytes);
+  mix_host_free_kept(executable);
   mix_free(executable->steps);
   mix_free(executable->inputs);
   mix_free(executable->outputs);
@@ -316,14 +338,6 @@ static int run_at(mix_executable *executable, int place, const mix_team *team) {
   return bands->end;
 }
 
-void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
-  for (int i = 0; i < executable->plan->step_count && executable->kept_bytes; i++) {
-    mix_host_step *step = &executable->steps[i];
-    if (step->keeps && !(step->serial && team->rank))
-      step->kernel->begin(&step->args, step->serial ? &mix_team_alone : team);
-  }
-}
-
 void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
   for (int i = 0; i < executable->plan->step_count;) {
     if (executable->steps[executable->order[i]].barrier_before) mix_team_barrier(team);
@@ -366,10 +380,9 @@ static void run_stage_traced(mix_executable *executable, int begin, int end, con
   }
 }
 
-/* Runs steps as one thread of the team. A thread of the crew may have modes of the host program. */
+/* Runs steps as one thread of the team. */
 static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
-  const mix_float_control host_modes =
-      mix_float_modes_begin(MIX_FLOAT_DEFAULT | (executable->flush_subnormals ? MIX_FLUSH_SUBNORMALS : 0));
+  const mix_float_control host_modes = mix_host_modes_begin(executable);
   if (executable->trace)
     run_stage_traced(executable, begin, end, team);
   else
@@ -409,6 +422,7 @@ int mix_threads_awake(void) { return awake; }
 
 mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed() || !bind_all(executable, bindings)) return 0;
+  if (executable->kept_bytes && !mix_host_keep_changed(executable, bindings->stamps)) return 0;
   executable->trace = bindings->trace;
   const bool alone = executable->threads == 1 || !executable->parallel;
   if (!alone || executable->threads == 1)
@@ -431,7 +445,7 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts) {
   *facts = (mix_executable_facts){.barriers = executable->barriers,
                                   .threads = executable->threads,
-                                  .workspace_bytes = executable->workspace_bytes +
+                                  .workspace_bytes = executable->workspace_bytes + executable->kept_bytes +
                                                      executable->own_bytes * (size_t)executable->threads};
   for (int i = 0; i < executable->band_count; i++) facts->cached_bytes += executable->bands[i].cached_bytes;
 }

@@ -5,6 +5,7 @@
 #include "backend/host/barrier.h"
 #include "backend/host/host.h"
 #include "base/crew.h"
+#include "base/float_modes.h"
 
 typedef struct mix_host_bands mix_host_bands; /* host/bands.h */
 
@@ -15,7 +16,8 @@ typedef struct mix_host_step {
   mix_value_error error; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared;               /* the kernel's prepare succeeded */
-  bool keeps;                  /* args.kept is to be filled before a loop */
+  bool keeps;                  /* args.kept is to be filled before a loop, or before runs */
+  bool stale;                  /* and is now, because a variable has changed */
   const mix_host_bands *bands; /* the step runs in these; NULL: by itself */
   uint64_t reread;             /* in bands: bit i is set if later steps read output i */
   bool late;                   /* in bands: some outputs are written after all bands */
@@ -46,6 +48,9 @@ struct mix_executable {
   mix_patch *patches;
   void *workspace, *kept;
   size_t workspace_bytes, kept_bytes;
+  bool keeps_packed; /* of variables, in memory that all plans share and that was reserved */
+  bool reserved, made;
+  uint64_t *stamps; /* of the variables that `kept` was made of (mix_bindings), if it was made */
   int barriers;
   mix_host_bands *bands;
   int band_count;
@@ -67,6 +72,16 @@ struct mix_executable {
 /* Sets the address of a binding: of the arguments, then the results, then the arena (of plans without
  * variables). */
 void mix_host_bind(mix_executable *executable, int binding, void *address);
+/* A thread of the crew may have modes of the host program. */
+static inline mix_float_control mix_host_modes_begin(const mix_executable *executable) {
+  return mix_float_modes_begin(MIX_FLOAT_DEFAULT | (executable->flush_subnormals ? MIX_FLUSH_SUBNORMALS : 0));
+}
+/* What kernels keep in a loop or between runs: its memory, and what a run makes anew of variables that have
+ * changed. Stamps are read before values, so that what another thread changes meanwhile is made again. False
+ * with the error recorded; without, from make_kept: no more is to be kept between runs. */
+bool mix_host_make_kept(mix_executable *executable);
+bool mix_host_keep_changed(mix_executable *executable, const uint64_t *stamps);
+void mix_host_free_kept(mix_executable *executable);
 /* Before a loop of mix_host_run_steps: makes what is kept of operands that stay the same. The team waits for
  * each other after it, if the executable has kept_bytes. */
 void mix_host_begin_steps(mix_executable *executable, const mix_team *team);

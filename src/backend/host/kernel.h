@@ -73,9 +73,9 @@ typedef struct mix_kernel_args {
   const void **inputs; /* addresses */
   void **outputs;
   void *workspace; /* shared by the team, 64-byte aligned; contents undefined */
-  /* In the step of a loop. fixed: bit i is set if operand i is the same in all steps; kept: what `begin` of
-   * the kernel made of these. */
-  unsigned fixed;
+  /* fixed: bit i is set if operand i is the same in all steps of a loop; lasting: if it is the same in all
+   * runs between changes of its variable. kept: what `begin` of the kernel made of these. */
+  unsigned fixed, lasting;
   void *kept;
   mix_value_error *error;
 } mix_kernel_args;
@@ -115,8 +115,9 @@ typedef struct mix_kernel {
    * there is a `release`. False with the error recorded. NULL: nothing to prepare. */
   bool (*prepare)(mix_kernel_args *args, int threads);
   void (*release)(void *prepared);
-  /* Bytes of args->kept, 64-byte aligned, which `begin` fills before the first step of a loop, called as
-   * `run` is but without barriers. 0, or a NULL function: nothing is kept. */
+  /* Bytes of args->kept, 64-byte aligned, which `begin` fills before the first step of a loop, and before a
+   * run after a change of what lasts; called as `run` is but without barriers. 0, or a NULL function: nothing
+   * is kept. */
   size_t (*kept)(const mix_kernel_args *args);
   void (*begin)(const mix_kernel_args *args, const mix_team *team);
   /* True: runs on thread 0 alone, because the work is small. NULL: runs on the whole team. */

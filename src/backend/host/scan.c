@@ -9,7 +9,7 @@
 
 typedef struct loop {
   mix_executable *step;
-  bool begun; /* by the loop around it, in which all that its steps have in common stays the same */
+  bool begun; /* before: all that its steps have in common stays the same in a loop around it, or in runs */
   size_t arena_bytes, carry_bytes; /* in the workspace: the arena, then each carry twice */
 } loop;
 
@@ -20,12 +20,13 @@ static void release(void *prepared) {
   mix_free(prepared);
 }
 
-/* Are all operands that its steps have in common the same in all steps of a loop around it? */
+/* Are all operands that its steps have in common the same in all steps of a loop around it, or in many runs?
+ */
 static bool has_fixed_operands(const mix_kernel_args *args) {
   const mix_scan_attributes *attributes = args->attributes;
   for (int i = attributes->carries + attributes->inputs; i < args->input_count; i++)
-    if (i >= 32 || !(args->fixed >> i & 1)) return false;
-  return args->fixed;
+    if (i >= 32 || !((args->fixed | args->lasting) >> i & 1)) return false;
+  return args->fixed | args->lasting;
 }
 
 static bool prepare(mix_kernel_args *args, int threads) {

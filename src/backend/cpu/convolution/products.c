@@ -114,6 +114,7 @@ static product product_of(const mix_kernel_args *args, const conv *c, int64_t nu
                            .precision = args->precision}};
   if (c->kind == MIX_CONV_FORWARD) {
     p.problem.m = rows, p.problem.n = g->filters, p.problem.k = depth;
+    p.problem.fixed_b = mix_gemm_keeps_b(args, rows);
     set_patches_of_x(c, &p);
   } else if (c->kind == MIX_CONV_KERNEL_GRADIENT) {
     p.problem.m = depth, p.problem.n = g->filters, p.problem.k = rows, p.problem.transpose_a = true;
@@ -140,6 +141,7 @@ typedef struct prepared_conv {
   atomic_bool failed;  /* the finite test of one of them */
   mix_gemm_workspace workspace;
   size_t kernel_bytes; /* of the transposed kernel, before the workspace */
+  size_t kept_bytes;   /* of each group's packed kernel */
   int64_t count;
   product products[];
 } prepared_conv;
@@ -247,6 +249,9 @@ static bool conv_product_prepare(const mix_gemm_engine *engine, mix_kernel_args 
   prepared->conv = c, prepared->count = count;
   prepared->workspace = make(engine, args, &c, serial(args) ? 1 : threads, prepared->products);
   prepared->kernel_bytes = transposed_bytes(&c);
+  const mix_gemm_plan *plan = &prepared->products[0].plan;
+  if (plan->problem.fixed_b && plan->algorithm->kept_bytes)
+    prepared->kept_bytes = (size_t)whole_lines((int64_t)plan->algorithm->kept_bytes(plan));
   if (args->program && !(prepared->epilogue = mix_tile_prepare(args->program))) {
     mix_free(prepared);
     return false;
@@ -338,6 +343,7 @@ static mix_gemm_operands operands_of(const prepared_conv *prepared, const mix_ke
       .a = {(const char *)args->inputs[0] + (forward ? x : y) * size, size, problem->lda,
             problem->transpose_a, problem->patches ? &p->patches : NULL},
       .b = {(const char *)args->inputs[1] + y * size, size, problem->ldb, problem->transpose_b, NULL},
+      .kept = prepared->kept_bytes ? (const char *)args->kept + (size_t)group * prepared->kept_bytes : NULL,
       .epilogue = prepared->epilogue,
       .args = args,
       .rows = problem->scattered ? &p->rows : NULL,
@@ -392,6 +398,23 @@ static void conv_product_run(const mix_kernel_args *args, const mix_team *team) 
   if (tests) finish(args, team, finite);
 }
 
+/* ---- kernels that are packed once ---- */
+
+static size_t kept(const mix_kernel_args *args) {
+  const prepared_conv *prepared = args->prepared;
+  return prepared->kept_bytes * (size_t)prepared->conv.g.groups;
+}
+
+static void conv_product_begin(const mix_kernel_args *args, const mix_team *team) {
+  const prepared_conv *prepared = args->prepared;
+  const product *p = &prepared->products[0];
+  for (int64_t group = 0; group < prepared->conv.g.groups; group++) {
+    const mix_gemm_operands o = operands_of(prepared, args, p, group, NULL);
+    p->plan.algorithm->keep(&p->plan, &o.b, team->rank, team->size,
+                            (char *)args->kept + (size_t)group * prepared->kept_bytes);
+  }
+}
+
 /* ---- the table ---- */
 
 #define KERNEL(id, constant, engine, text, features, upcast_kernel, summed, description)                     \
@@ -415,6 +438,8 @@ static void conv_product_run(const mix_kernel_args *args, const mix_team *team) 
       .workspace = workspace_##id,                                                                           \
       .prepare = prepare_##id,                                                                               \
       .release = release,                                                                                    \
+      .kept = kept,                                                                                          \
+      .begin = conv_product_begin,                                                                           \
       .serial = serial,                                                                                      \
       .barriers = barriers_##id,                                                                             \
       .operands = constant,                                                                                  \

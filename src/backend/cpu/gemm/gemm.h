@@ -117,7 +117,7 @@ typedef struct mix_gemm_algorithm {
   /* Completes a plan that has its engine, storage, result, problem and threads. */
   void (*plan)(mix_gemm_plan *plan);
   mix_gemm_workspace (*workspace)(const mix_gemm_plan *plan);
-  /* Bytes of B packed before a loop, and a thread's share of packing it. A NULL function: never. */
+  /* Bytes of B packed once for many runs, and a thread's share of packing it. A NULL function: never. */
   size_t (*kept_bytes)(const mix_gemm_plan *plan);
   void (*keep)(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept);
   /* The work of a thread of the team, with its part of the workspace. */
@@ -158,7 +158,7 @@ struct mix_gemm_problem {
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
   const mix_gemm_patches *patches; /* A is a view of such patches: lda is not used; NULL: a matrix */
   bool scattered;                  /* rows of C are rows of the result that operands.rows names */
-  bool fixed_b;                    /* B is the same in the runs of a loop: packed once, if at all */
+  bool fixed_b;                    /* B is the same in many runs: packed once, if at all */
   mix_dtype rounded;               /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
   bool a_rounds, b_rounds;         /* this operand alone is stored as float32, and rounded as it is read */
   mix_matmul_precision precision;
@@ -244,7 +244,7 @@ typedef struct mix_gemm_result_rows {
  * product's B. With an epilogue C is not written; the program reads `args`. */
 struct mix_gemm_operands {
   mix_gemm_view a, b;
-  const void *kept; /* all of B, packed before the loop; NULL: it is not */
+  const void *kept; /* all of B, packed before this run; NULL: it is not */
   void *c;
   int64_t first_column;             /* of C in the result, for an epilogue: `c` points at it */
   const mix_gemm_result_rows *rows; /* of the result; NULL: C's */

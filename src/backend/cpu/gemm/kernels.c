@@ -18,12 +18,21 @@ typedef struct prepared_gemm {
   mix_gemm_stealing *stealing; /* NULL: no work stealing */
 } prepared_gemm;
 
-enum { SERIAL_OPERATIONS = 1 << 15 };
+enum {
+  SERIAL_OPERATIONS = 1 << 15,
+  /* Products of more rows spend too little of their time on packing B for memory that holds it between runs.
+   */
+  KEPT_ROWS = 512,
+};
 
 /* The sums themselves show whether what is stored in 16 bits is finite: no program needs to run. */
 bool mix_gemm_has_epilogue(const mix_kernel_args *args) {
   int tested, factor;
   return args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
+}
+
+bool mix_gemm_keeps_b(const mix_kernel_args *args, int64_t rows) {
+  return args->fixed >> 1 & 1 || (args->lasting >> 1 & 1 && rows <= KEPT_ROWS);
 }
 
 /* Does the product round float32 operands, of which there may be one, as it reads them? */
@@ -45,9 +54,9 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
                         .k = da[!ta],
                         .transpose_a = ta,
                         .transpose_b = tb,
-                        .fixed_b = args->fixed >> 1 & 1 && args->op != &mix_op_batch_matmul,
                         .precision = args->precision};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
+  p.fixed_b = args->op != &mix_op_batch_matmul && mix_gemm_keeps_b(args, p.m);
   p.epilogue = mix_gemm_has_epilogue(args);
   p.rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : MIX_DTYPE_NONE;
   p.a_rounds = rounds_one(args) && args->input_types[0].dtype == MIX_FLOAT32;
@@ -262,7 +271,7 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   if (tests || operands.stealing) finish(args, team, tests, finite);
 }
 
-/* ---- B packed before a loop ---- */
+/* ---- B packed before a loop, or once for many runs ---- */
 
 static size_t kept(const mix_kernel_args *args) {
   const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;

@@ -12,6 +12,8 @@ int64_t mix_gemm_batch_offset(const mix_shape *operand, const mix_shape *result,
 /* Why a product of operands of `dtype` does not run the step's program, or store its result; NULL: it does.
  */
 const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype);
+/* Is B, operand 1 of a product of so many rows, the same for so long that it is worth packing once? */
+bool mix_gemm_keeps_b(const mix_kernel_args *args, int64_t rows);
 /* Does the result go through a program, other than a test of what is stored? */
 bool mix_gemm_has_epilogue(const mix_kernel_args *args);
 /* For a program that ends in the finite test: where nothing else is to be done, results are stored without

@@ -9,7 +9,7 @@ typedef struct mix_blocked_plan {
   const mix_gemm_storage *a_storage, *b_storage; /* of A, of B as packing reads it */
   bool a_in_place, b_in_place, c_in_place;
   bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
-  bool b_kept;            /* packed before a loop, all panels of a block of k side by side */
+  bool b_kept;            /* packed before the run, all panels of a block of k side by side */
   bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
   bool a_gathered;        /* patches, a block of A at a time: then a matrix for all the rest */
   bool a_widened;         /* as it is gathered: then stored as the micro-kernels read it */

@@ -60,7 +60,7 @@ static prefetch_state prefetch_rows(const run_state *s, const block *x, int64_t 
                           divide_up(part, mix_gemm_packed_depth(plan->engine, x->depth))};
 }
 
-/* ---- B that is packed before a loop ---- */
+/* ---- B that is packed before the run ---- */
 
 /* Elements of the packed panels of all columns before step k of it; k is where a block begins. */
 static int64_t kept_before(const mix_gemm_plan *plan, int64_t k) {

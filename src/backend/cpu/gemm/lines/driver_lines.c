@@ -23,18 +23,18 @@ typedef struct block {
 
 /* ---- packing ---- */
 
-/* This thread's share of the panels of B. */
-static void pack_b(const run_state *s, const mix_team *team, char *to) {
-  const mix_gemm_plan *plan = s->plan;
+/* A thread's share of the panels of B. */
+static void pack_b(const mix_gemm_plan *plan, const mix_gemm_segment *segments, const mix_gemm_view *b,
+                   int rank, int threads, char *to) {
   const mix_gemm_engine *engine = plan->engine;
-  const mix_gemm_view *b = &s->operands->b;
-  const int64_t size = (int64_t)engine->element_size, panel = s->own->depth * engine->nr;
+  const mix_lines_plan *own = mix_lines_plan_of(plan);
+  const int64_t size = (int64_t)engine->element_size, panel = own->depth * engine->nr;
   int64_t begin, end;
-  mix_team_share(team, plan->problem.n, engine->nr, &begin, &end);
+  mix_gemm_share(plan->problem.n, engine->nr, rank, threads, &begin, &end);
   if (begin == end) return;
   to += begin / engine->nr * panel * size;
-  for (int64_t i = 0, k = 0; i < s->own->segment_count; i++) {
-    const mix_gemm_segment *x = &s->segments[i];
+  for (int64_t i = 0, k = 0; i < own->segment_count; i++) {
+    const mix_gemm_segment *x = &segments[i];
     const int64_t numbers = x->depth * (engine->pairs ? 2 : 1) - x->odd;
     plan->storage->pack_b[0](mix_gemm_view_at(b, k, begin), b->stride, numbers, end - begin, to, panel);
     to += x->depth * engine->nr * size, k += numbers;
@@ -159,8 +159,8 @@ static void lines_run(const mix_gemm_plan *plan, const mix_gemm_operands *operan
   run_state s = {.plan = plan, .own = own, .operands = operands, .patches = p, .segments = workspace};
   s.slab = (char *)workspace + own->segment_bytes, s.sums = s.slab + own->slab_bytes;
   mix_lines_cut_patch(plan->engine, &problem, own, workspace);
-  pack_b(&s, team, shared);
-  s.b = shared;
+  if (!own->b_kept) pack_b(plan, s.segments, &operands->b, team->rank, team->size, shared);
+  s.b = own->b_kept ? operands->kept : shared;
   if (plan->barriers) mix_team_barrier(team);
   /* Whole lines, where there are many. */
   const int64_t cells = p->cells[2], lines = plan->problem.m / cells;
@@ -174,8 +174,16 @@ static void lines_run(const mix_gemm_plan *plan, const mix_gemm_operands *operan
   }
 }
 
+static void lines_keep(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept) {
+  mix_gemm_segment segments[MIX_LINES_SEGMENTS];
+  mix_lines_cut_patch(plan->engine, &plan->problem, mix_lines_plan_of(plan), segments);
+  pack_b(plan, segments, b, rank, threads, kept);
+}
+
 const mix_gemm_algorithm mix_gemm_lines = {.name = "lines",
                                            .unsupported_reason = mix_lines_unsupported_reason,
                                            .plan = mix_lines_make_plan,
                                            .workspace = mix_lines_workspace,
+                                           .kept_bytes = mix_lines_kept_bytes,
+                                           .keep = lines_keep,
                                            .run = lines_run};

@@ -6,6 +6,8 @@
 
 #include "backend/cpu/gemm/gemm.h"
 
+enum { MIX_LINES_SEGMENTS = 256 }; /* of a patch, at most */
+
 typedef struct mix_lines_plan {
   int64_t pitch, line;   /* packed elements of a pixel, of a line */
   int64_t cell_lines;    /* lines of cells of a block */
@@ -16,6 +18,7 @@ typedef struct mix_lines_plan {
   int64_t c_stride;      /* of these */
   bool whole_lines;      /* a window's line is one segment */
   bool c_in_place;
+  bool b_kept;                      /* packed before the run */
   size_t segment_bytes, slab_bytes; /* the first parts of a thread's workspace */
 } mix_lines_plan;
 MIX_GEMM_OWN_PLAN(mix_lines_plan)
@@ -51,3 +54,4 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
                                          const mix_gemm_problem *problem);
 void mix_lines_make_plan(mix_gemm_plan *plan);
 mix_gemm_workspace mix_lines_workspace(const mix_gemm_plan *plan);
+size_t mix_lines_kept_bytes(const mix_gemm_plan *plan);

@@ -4,7 +4,6 @@
 #include "base/machine.h"
 
 enum {
-  MAX_SEGMENTS = 256,
   /* Of more columns than FEW_COLUMNS packing panels across lines pays where a line fills tiles of fewer rows.
    */
   FEWEST_ROWS = 4,
@@ -88,7 +87,7 @@ const char *mix_lines_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   lay_lines(engine, problem, &own);
   const int64_t count = mix_lines_cut_patch(engine, problem, &own, NULL);
   if (!count) return "pairs of k in two cells";
-  if (count > MAX_SEGMENTS) return "many segments";
+  if (count > MIX_LINES_SEGMENTS) return "many segments";
   if (panel_bytes(engine, problem->k) > mix_cpu_cache(2) * 3 / 4) return "deep";
   if (slab_bytes(engine, p, &own, 1) > mix_cpu_cache(2) / 2) return "long lines";
   return NULL;
@@ -101,7 +100,7 @@ void mix_lines_make_plan(mix_gemm_plan *plan) {
   const mix_gemm_patches *p = problem->patches;
   lay_lines(engine, problem, own);
   own->segment_count = mix_lines_cut_patch(engine, problem, own, NULL);
-  mix_gemm_segment segments[MAX_SEGMENTS];
+  mix_gemm_segment segments[MIX_LINES_SEGMENTS];
   mix_lines_cut_patch(engine, problem, own, segments);
   for (int64_t i = 0; i < own->segment_count; i++) own->depth += segments[i].depth;
   own->segment_bytes = (size_t)whole_lines(own->segment_count * (int64_t)sizeof *segments);
@@ -121,15 +120,25 @@ void mix_lines_make_plan(mix_gemm_plan *plan) {
                     engine->sum_size == mix_dtype_size(plan->result);
   own->c_stride = own->nc;
   own->sums_cells = smaller(p->cells[2], round_up(divide_up(STORED_SUMS, own->nc), engine->mr));
-  plan->barriers = plan->threads > 1;
+  own->b_kept = problem->fixed_b;
+  plan->barriers = plan->threads > 1 && !own->b_kept;
+}
+
+/* All of B. */
+static size_t packed_bytes(const mix_gemm_plan *plan) {
+  const mix_gemm_engine *engine = plan->engine;
+  const int64_t elements = mix_lines_plan_of(plan)->depth * round_up(plan->problem.n, engine->nr);
+  return (size_t)whole_lines(elements * (int64_t)engine->element_size);
+}
+size_t mix_lines_kept_bytes(const mix_gemm_plan *plan) {
+  return mix_lines_plan_of(plan)->b_kept ? packed_bytes(plan) : 0;
 }
 
 mix_gemm_workspace mix_lines_workspace(const mix_gemm_plan *plan) {
   const mix_lines_plan *own = mix_lines_plan_of(plan);
   const mix_gemm_engine *engine = plan->engine;
-  const int64_t b = own->depth * round_up(plan->problem.n, engine->nr) * (int64_t)engine->element_size,
-                sums = own->c_in_place ? 0 : (own->sums_cells + engine->mr) * own->c_stride;
-  return (mix_gemm_workspace){.shared = (size_t)whole_lines(b),
+  const int64_t sums = own->c_in_place ? 0 : (own->sums_cells + engine->mr) * own->c_stride;
+  return (mix_gemm_workspace){.shared = own->b_kept ? 0 : packed_bytes(plan),
                               .thread = own->segment_bytes + own->slab_bytes +
                                         (size_t)whole_lines(sums * (int64_t)engine->sum_size)};
 }

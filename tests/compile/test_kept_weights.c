@@ -1,0 +1,178 @@
+/* Weights that stay packed between runs of a function: the results are those of kernels that pack in each run
+ * (the least use of memory keeps nothing), whatever has changed the weights since the run before. */
+/* Holds docs/NUMERICS.md: Products; The same bits again. */
+#include "compile/support.h"
+#include "support/memory.h"
+#include <mixtape/convolution.h>
+#include <mixtape/random.h>
+#include <pthread.h>
+
+/* Products that pack B: more terms than one block of k has, columns and channels that fill no panel. */
+enum { ROWS = 40, TERMS = 300, COLUMNS = 200, SIDE = 9, CHANNELS = 24, FILTERS = 70, RESULTS = 4 };
+
+typedef struct net {
+  mix_variable *dense, *kernel, *strided, *grouped;
+  mix_dtype dtype; /* that weights are read in */
+} net;
+
+static mix_tensor *numbers(uint64_t seed, mix_shape shape) {
+  mix_tensor *x = mix_random_uniform(mix_generator_new(seed), shape, MIX_FLOAT32);
+  return mix_subtract(x, scalar(0.5));
+}
+
+static net new_net(mix_dtype dtype) {
+  return (net){.dense = variable("dense", numbers(1, MIX_SHAPE(TERMS, COLUMNS))),
+               .kernel = variable("kernel", numbers(2, MIX_SHAPE(3, 3, CHANNELS, FILTERS))),
+               .strided = variable("strided", numbers(3, MIX_SHAPE(3, 3, CHANNELS, 2 * COLUMNS))),
+               .grouped = variable("grouped", numbers(4, MIX_SHAPE(1, 1, CHANNELS / 2, 4 * FILTERS))),
+               .dtype = dtype};
+}
+
+static mix_list *inputs(void) {
+  mix_tensor *x = numbers(5, MIX_SHAPE(ROWS, TERMS)), *y = numbers(6, MIX_SHAPE(2, SIDE, SIDE, CHANNELS));
+  mix_evaluate(2, (mix_tensor *[]){x, y});
+  return mix_list_of(x, y);
+}
+
+static mix_tensor *read(const net *n, mix_variable *weight) {
+  return mix_cast(mix_variable_value(weight), n->dtype);
+}
+
+static mix_list *forward(void *context, mix_list *arguments) {
+  const net *n = context;
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), n->dtype),
+             *image = mix_cast(mix_list_get(arguments, 1), n->dtype);
+  return mix_list_of(mix_relu(mix_matmul(x, read(n, n->dense), false, false)),
+                     mix_conv(image, read(n, n->kernel), .padding = "same"),
+                     mix_relu(mix_conv(image, read(n, n->strided), .strides = MIX_SHAPE(2, 2))),
+                     mix_conv(image, read(n, n->grouped), .groups = 2));
+}
+
+/* A training step: reads the weights and writes two of them. */
+static mix_list *step(void *context, mix_list *arguments) {
+  const net *n = context;
+  mix_list *results = forward(context, arguments);
+  mix_variable_assign(n->dense, mix_multiply(mix_variable_value(n->dense), scalar(0.75)));
+  mix_variable_assign(n->kernel, mix_add(mix_variable_value(n->kernel), scalar(0.125)));
+  return results;
+}
+
+static mix_list *call(mix_function *function, mix_list *arguments, const char *memory) {
+  mix_set_memory(memory);
+  mix_list *results = mix_function_call(function, arguments);
+  mix_set_memory("auto");
+  no_error();
+  return results;
+}
+
+static bool same(mix_list *a, mix_list *b, int result) {
+  const mix_value *x = mix_tensor_value(mix_list_get(a, result)),
+                  *y = mix_tensor_value(mix_list_get(b, result));
+  return !memcmp(bytes_of_memory(x->memory), bytes_of_memory(y->memory), mix_memory_bytes(x->memory));
+}
+
+/* The function's results on weights that are packed, and on those that are not. */
+static void check(mix_function *function, mix_list *arguments, const char *after) {
+  MIX_SCOPE {
+    mix_list *kept = call(function, arguments, "auto"), *least = call(function, arguments, "least");
+    for (int i = 0; i < RESULTS; i++)
+      if (!same(kept, least, i)) fail_msg("result %d after %s", i, after);
+  }
+}
+
+static void changes_are_seen(void **state) {
+  (void)state;
+  const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+  for (int d = 0; d < COUNT(dtypes); d++)
+    for (int threads = 1; threads <= 3; threads++)
+      MIX_SCOPE {
+        net n = new_net(dtypes[d]);
+        mix_list *arguments = inputs();
+        mix_set_threads(threads);
+        mix_function *function = mix_function_new(forward, &n), *training = mix_function_new(step, &n);
+        check(function, arguments, "nothing");
+        check(function, arguments, "a run");
+        mix_variable_assign(n.dense, numbers(7, MIX_SHAPE(TERMS, COLUMNS)));
+        check(function, arguments, "an assignment");
+        mix_variable_assign_add(n.grouped, mix_ones_like(mix_variable_value(n.grouped)));
+        check(function, arguments, "an addition");
+        for (int i = 0; i < 2; i++) {
+          call(training, arguments, i ? "auto" : "fast");
+          check(function, arguments, "a training step");
+        }
+        mix_memory *file = mix_memory_new(&mix_host_memory, sizeof(float) * TERMS * COLUMNS);
+        for (int i = 0; i < TERMS * COLUMNS; i++) ((float *)bytes_of_memory(file))[i] = (float)(i % 7);
+        assert_true(mix_variable_borrow(n.dense, file));
+        mix_release(file);
+        check(function, arguments, "weights in a file");
+        mix_variable_assign(n.dense, numbers(8, MIX_SHAPE(TERMS, COLUMNS)));
+        check(function, arguments, "an assignment to weights in a file");
+      }
+}
+
+typedef struct writer {
+  mix_variable *variable;
+  mix_tensor *values[2];
+  int count;
+  bool good;
+} writer;
+
+static void *assign_in_turn(void *context) {
+  writer *w = context;
+  for (int i = 0; i < w->count; i++)
+    MIX_SCOPE { mix_variable_assign(w->variable, w->values[i % 2]); }
+  w->good = mix_error() == MIX_OK;
+  return NULL;
+}
+
+/* A run that packs while the weight changes may read either value; the next one reads the last. */
+static void another_thread_changes_a_weight(void **state) {
+  (void)state;
+  net n = new_net(MIX_FLOAT32);
+  mix_list *arguments = inputs();
+  mix_function *function = mix_function_new(forward, &n);
+  writer w = {
+      n.dense, {numbers(7, MIX_SHAPE(TERMS, COLUMNS)), numbers(8, MIX_SHAPE(TERMS, COLUMNS))}, 0, false};
+  mix_evaluate(2, w.values);
+  for (int round = 0; round < 5; round++) {
+    pthread_t thread;
+    w.count = 100 + round; /* the last value is another one in each round */
+    assert_int_equal(pthread_create(&thread, NULL, assign_in_turn, &w), 0);
+    for (int i = 0; i < 20; i++)
+      MIX_SCOPE { call(function, arguments, "auto"); }
+    pthread_join(thread, NULL);
+    assert_true(w.good);
+    check(function, arguments, "assignments by another thread");
+  }
+}
+
+static mix_plan_report report_of(mix_function_body body, net *n, const char *memory) {
+  mix_plan_report report = {0};
+  mix_function *function = mix_function_new(body, n);
+  call(function, inputs(), memory);
+  mix_function_report(function, &report, sizeof report);
+  return report;
+}
+
+/* Panels are at least as large as the weights. A training step has them only where time alone counts. */
+static void memory_is_counted(void **state) {
+  (void)state;
+  enum { WEIGHTS = TERMS * COLUMNS };
+  net n = new_net(MIX_FLOAT32);
+  mix_set_device("cpu");
+  mix_set_threads(1);
+  const size_t least = report_of(forward, &n, "least").workspace_bytes;
+  assert_true(report_of(forward, &n, "auto").workspace_bytes >= least / 2 + sizeof(float) * WEIGHTS);
+  const size_t trains = report_of(step, &n, "least").workspace_bytes;
+  assert_int_equal(report_of(step, &n, "auto").workspace_bytes, trains);
+  assert_true(report_of(step, &n, "fast").workspace_bytes > trains);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(changes_are_seen),
+      TEST(another_thread_changes_a_weight),
+      TEST(memory_is_counted),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
