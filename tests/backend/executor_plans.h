@@ -270,15 +270,20 @@ static mix_status run_on(builder *b, mix_executable *executable, word *arena) {
     arguments[i] = mix_memory_wrap(b->arguments[i], sizeof b->arguments_data[i], NULL);
     results[i] = mix_memory_wrap(b->results[i], sizeof b->results_data[i], NULL);
   }
-  mix_host_enqueue(executable, &(mix_bindings){arguments, b->variables, results, memory});
+  mix_host_enqueue(executable, &(mix_bindings){.arguments = arguments,
+                                               .variables = b->variables,
+                                               .results = results,
+                                               .arena = memory});
   for (int i = 0; i < 4; i++) mix_release(arguments[i]), mix_release(results[i]);
   mix_release(memory);
   return mix_error();
 }
 
 static mix_status run(builder *b, mix_executable *executable) {
-  mix_host_enqueue(executable,
-                   &(mix_bindings){b->argument_memory, b->variables, b->result_memory, b->arena_memory});
+  mix_host_enqueue(executable, &(mix_bindings){.arguments = b->argument_memory,
+                                               .variables = b->variables,
+                                               .results = b->result_memory,
+                                               .arena = b->arena_memory});
   return mix_error();
 }
 static int barriers(builder *b, int threads) {
