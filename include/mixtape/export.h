@@ -11,12 +11,19 @@ typedef enum mix_export_weights {
   MIX_EXPORT_FLOAT32, /* as the variables are, with casts behind them */
 } mix_export_weights;
 
+typedef enum mix_export_attention {
+  MIX_EXPORT_PRODUCTS, /* products and a softmax, which every opset has */
+  /* ONNX's Attention, of opset 23. Products stay where it would not compute the same: with a bias of the
+   * scores, a cap of these, and a mask under which rows that see nothing are zeros. */
+  MIX_EXPORT_OPERATOR,
+} mix_export_attention;
+
 typedef struct mix_export_options {
   size_t size;
   const char *path; /* required: ends in .onnx */
   /* The version of ONNX's operators, 17 to 23. 0: what the model needs: 17, 18 for operations on bits, 19 for
-   * float8, 22 for bfloat16. ValueError for one that lacks an operation's dtype, as that of convolutions,
-   * pooling and recurrent layers in bfloat16 below 22. */
+   * float8, 22 for bfloat16, 23 for Attention. ValueError for one that lacks an operation or its dtype, as
+   * that of convolutions, pooling and recurrent layers in bfloat16 below 22. */
   int opset;
   mix_export_weights weights;
   /* float16 and bfloat16 become float32, for a runtime that has no kernels for them. */
@@ -28,6 +35,7 @@ typedef struct mix_export_options {
   /* Multiplications and additions by channel behind a convolution in float32, as of BatchNormalization,
    * become part of its kernel and bias. */
   bool fold_normalization;
+  mix_export_attention attention;
 } mix_export_options;
 /* Writes what mix_model_predict computes as ONNX: inputs by the names of the input layers, outputs as Keras's
  * own export names them ("Identity:0", "Identity_1:0", ...), axis 0 of all of them any batch, dtypes as the

@@ -4,6 +4,7 @@
 #include "formats/protobuf.h"
 #include "ir/ir.h"
 #include "onnx/onnx.h"
+#include <mixtape/export.h>
 
 /* A size as a function of the batch: factor * batch + rest. */
 typedef struct mix_onnx_size {
@@ -46,7 +47,8 @@ typedef struct mix_onnx_emitter {
   bool widens;        /* 16 bits become float32 */
   bool folds;         /* normalisation into convolutions */
   bool keeps_weights; /* in float32, with casts behind them */
-  bool failed;        /* with the error recorded */
+  mix_export_attention attention;
+  bool failed; /* with the error recorded */
   /* Writes the nodes of a graph, whose arguments have their names: that of a loop's body. */
   bool (*graph)(struct mix_onnx_emitter *e);
 } mix_onnx_emitter;
@@ -78,9 +80,11 @@ typedef struct mix_onnx_need {
   int opset;
   const char *what; /* that needs it */
 } mix_onnx_need;
-mix_onnx_need mix_onnx_opset_of(const mix_ir *ir, const mix_ir_node *node, bool widens);
+mix_onnx_need mix_onnx_opset_of(const mix_onnx_emitter *e, const mix_ir *ir, const mix_ir_node *node);
 /* The oldest opset that has all of a graph; with bfloat16 anywhere the one that has all of it. */
-int mix_onnx_default_opset(const mix_ir *ir, bool widens);
+int mix_onnx_default_opset(const mix_onnx_emitter *e, const mix_ir *ir);
+/* emit_attention.c: is it the operator Attention, where that is wanted? */
+bool mix_onnx_is_attention_operator(const mix_ir *ir, const mix_ir_node *node);
 
 /* ---- folded normalisation (emit_fold.c) ---- */
 

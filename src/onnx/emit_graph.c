@@ -135,7 +135,7 @@ static void name_operands(mix_onnx_emitter *e, const mix_ir_node *node) {
 }
 
 static bool has_opset(const mix_onnx_emitter *e, const mix_ir_node *node) {
-  const mix_onnx_need need = mix_onnx_opset_of(e->ir, node, e->widens);
+  const mix_onnx_need need = mix_onnx_opset_of(e, e->ir, node);
   if (need.opset <= e->opset) return true;
   return mix_fail_value("%s: opset is %d; %s%s%.200s%s needs %d or later", e->call, e->opset, need.what,
                         node->scope ? " of layer '" : "", node->scope ? node->scope : "",

@@ -141,11 +141,12 @@ static bool export_graphs(mix_model *model, const mix_export_options *options, g
                         .values = mix_ir_array(ir, ir->value_count + 1, sizeof *e.values),
                         .nodes = &nodes,
                         .call = CALL,
-                        .opset = options->opset ? options->opset : mix_onnx_default_opset(ir, options->widen),
                         .widens = options->widen,
                         .folds = options->fold_normalization,
                         .keeps_weights = options->weights == MIX_EXPORT_FLOAT32,
+                        .attention = options->attention,
                         .graph = mix_onnx_emit_nodes};
+  e.opset = options->opset ? options->opset : mix_onnx_default_opset(&e, ir);
   for (int i = 0; i < MIX_ONNX_BATCHES; i++) e.batches[i] = g->of[i]->values[0].shape.dims[0];
   bool good = e.values && make_graph(&e, model, &graph, &nodes);
   const mix_onnx_export_file file = {.call = CALL,
@@ -199,6 +200,9 @@ static bool options_valid(const mix_export_options *options) {
   if (options->weights != MIX_EXPORT_COMPUTE && options->weights != MIX_EXPORT_FLOAT32)
     return mix_fail_value(CALL ": weights is %d; expected MIX_EXPORT_COMPUTE or MIX_EXPORT_FLOAT32",
                           (int)options->weights);
+  if (options->attention != MIX_EXPORT_PRODUCTS && options->attention != MIX_EXPORT_OPERATOR)
+    return mix_fail_value(CALL ": attention is %d; expected MIX_EXPORT_PRODUCTS or MIX_EXPORT_OPERATOR",
+                          (int)options->attention);
   return true;
 }
 

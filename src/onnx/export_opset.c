@@ -1,7 +1,7 @@
 /* Which version of ONNX's operators a graph needs. */
 #include "onnx/emit.h"
 
-enum { BITWISE_OPSET = 18, FLOAT8_OPSET = 19, BFLOAT16_OPSET = 22 };
+enum { BITWISE_OPSET = 18, FLOAT8_OPSET = 19, BFLOAT16_OPSET = 22, ATTENTION_OPSET = 23 };
 
 /* Operators have bfloat16 from opset 13 on, but these, which got it later. */
 static const struct {
@@ -32,10 +32,12 @@ static const char *late_bfloat16(const mix_op *op) {
   return NULL;
 }
 
-mix_onnx_need mix_onnx_opset_of(const mix_ir *ir, const mix_ir_node *node, bool widens) {
+mix_onnx_need mix_onnx_opset_of(const mix_onnx_emitter *e, const mix_ir *ir, const mix_ir_node *node) {
   const mix_dtype dtype = node->output_count ? ir->values[node->first_output].dtype : MIX_DTYPE_NONE;
-  const char *what = dtype == MIX_BFLOAT16 && !widens ? late_bfloat16(node->op) : NULL;
+  const char *what = dtype == MIX_BFLOAT16 && !e->widens ? late_bfloat16(node->op) : NULL;
   const int opcode = node->op->opcode;
+  if (e->attention == MIX_EXPORT_OPERATOR && mix_onnx_is_attention_operator(ir, node))
+    return (mix_onnx_need){ATTENTION_OPSET, "Attention"};
   if (what) return (mix_onnx_need){BFLOAT16_OPSET, what};
   if (mix_dtype_is_float8(dtype)) return (mix_onnx_need){FLOAT8_OPSET, "float8"};
   if (opcode == MIX_OPCODE_BITWISE_AND || opcode == MIX_OPCODE_BITWISE_OR || opcode == MIX_OPCODE_BITWISE_XOR)
@@ -43,15 +45,14 @@ mix_onnx_need mix_onnx_opset_of(const mix_ir *ir, const mix_ir_node *node, bool 
   return (mix_onnx_need){MIX_ONNX_OLDEST_OPSET, ""};
 }
 
-int mix_onnx_default_opset(const mix_ir *ir, bool widens) {
+int mix_onnx_default_opset(const mix_onnx_emitter *e, const mix_ir *ir) {
   int opset = MIX_ONNX_OLDEST_OPSET;
-  for (int v = 0; v < ir->value_count && !widens; v++)
+  for (int v = 0; v < ir->value_count && !e->widens; v++)
     if (ir->values[v].dtype == MIX_BFLOAT16) opset = BFLOAT16_OPSET;
   for (int n = 0; n < ir->node_count; n++) {
-    const int own = ir->nodes[n].dead ? 0 : mix_onnx_opset_of(ir, &ir->nodes[n], widens).opset,
-              inner = ir->nodes[n].dead || !ir->nodes[n].body
-                          ? 0
-                          : mix_onnx_default_opset(ir->nodes[n].body, widens);
+    const mix_ir_node *node = &ir->nodes[n];
+    const int own = node->dead ? 0 : mix_onnx_opset_of(e, ir, node).opset,
+              inner = node->dead || !node->body ? 0 : mix_onnx_default_opset(e, node->body);
     if (own > opset) opset = own;
     if (inner > opset) opset = inner;
   }

@@ -162,7 +162,7 @@ mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const 
               X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \
                   X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
                       X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \
-                          X(layer_normalization) X(instance_normalization) X(recurrent) X(is_inf)
+                          X(layer_normalization) X(instance_normalization) X(recurrent) X(is_inf) X(attention)
 /* clang-format on */
 #define MIX_IMPORT_DECLARE(name) bool mix_import_##name(mix_import *in);
 MIX_IMPORT_CONVERTERS(MIX_IMPORT_DECLARE)

@@ -192,6 +192,40 @@ static void assert_close(const char *tensor, const float *expected) {
 }
 
 /* y = (x k - mean) gamma / sqrt(variance + epsilon) + beta, by channel: of numbers that float32 has. */
+static mix_model *attention_model(bool masks) {
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3, 4), .name = "in"), *from = x;
+  if (masks) from = mix_call(mix_masking(), x);
+  mix_layer *layer = mix_multi_head_attention(2, 2, .name = "a");
+  return mix_model_new(x, mix_call(layer, from, .arguments = mix_list_of(from), .use_causal_mask = true));
+}
+
+/* A mask of the order alone is an attribute; another is added, with both its axes whole. */
+static void attention_is_products_or_the_operator(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = attention_model(false);
+    assert_lacks(exported(model), "Attention(");
+    assert_contains(onnx_text, "opset 17\n");
+    mix_model_export(model, in_folder("model.onnx"), .attention = MIX_EXPORT_OPERATOR);
+    assert_good();
+    const char *text = onnx_text_of(in_folder("model.onnx"));
+    assert_contains(text, "opset 23\n");
+    assert_contains(text, " is_causal=1 scale=0.707107\n");
+    assert_lacks(text, "Softmax");
+    assert_lacks(text, "Where");
+    mix_model_export(model, in_folder("model.onnx"), .attention = MIX_EXPORT_OPERATOR, .opset = 22);
+    assert_error(MIX_VALUE_ERROR, "opset is 22; Attention of layer");
+    mix_model_export(model, in_folder("model.onnx"), .attention = 2);
+    assert_error(MIX_VALUE_ERROR, "attention is 2; expected MIX_EXPORT_PRODUCTS");
+    mix_model_export(attention_model(true), in_folder("model.onnx"), .attention = MIX_EXPORT_OPERATOR);
+    assert_good();
+    text = onnx_text_of(in_folder("model.onnx"));
+    assert_contains(text, "/Where_");
+    assert_contains(text, "Attention(");
+    assert_lacks(text, "is_causal");
+  }
+}
+
 static void normalisation_becomes_part_of_a_convolution(void **state) {
   (void)state;
   MIX_SCOPE {
@@ -305,6 +339,7 @@ int main(void) {
       TEST(any_batch),
       TEST(recurrent_layers),
       TEST(gates_are_in_the_order_of_onnx),
+      TEST(attention_is_products_or_the_operator),
       TEST(normalisation_becomes_part_of_a_convolution),
       TEST(weights_beside_the_file),
       TEST(what_is_refused),

@@ -241,6 +241,9 @@ static void options_that_no_layer_has_are_refused(void **state) {
     refused(image_node("AveragePool", "x"), MIX_UNSUPPORTED, "auto_pad and count_include_pad together");
     set_int("training_mode", 1);
     refused(image_node("BatchNormalization", "x v v v v"), MIX_UNSUPPORTED, "expected a graph for inference");
+    set_float("softcap", 2);
+    refused(image_node("Attention", "x x x"), MIX_UNSUPPORTED, "softcap is 2; expected 0");
+    refused(one_node("Attention", "x x x", 23), MIX_FORMAT_ERROR, "expected rank 3 or 4 of floats");
     set_string("nearest_mode", "floor");
     refused(image_node("Resize", "x _ twice"), MIX_UNSUPPORTED, "");
   }
@@ -412,6 +415,70 @@ static void a_model_of_onnx_is_saved_as_one_of_keras(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+enum { BATCH = 2, HEADS = 4, GROUPS = 2, PLACES = 3, SIZE = 2 };
+
+static int attention_at(bool joined, int heads, int batch, int head, int place, int i) {
+  return joined ? ((batch * PLACES + place) * heads + head) * SIZE + i
+                : ((batch * heads + head) * PLACES + place) * SIZE + i;
+}
+
+/* Query (2, heads 4, places 3, size 2) over keys and values of 2 groups and 3 places: plain loops, in double;
+ * 1e-6: an exponential and a quotient. Place 2 is masked for all, a later place by the order. */
+static void attention_is_that_of_the_loops(void **state) {
+  (void)state;
+  const double scale = 0.5;
+  for (int joined = 0; joined < 2; joined++)
+    MIX_SCOPE {
+      graph g = {{0}};
+      float q[BATCH * HEADS * PLACES * SIZE], y[BATCH * HEADS * PLACES * SIZE];
+      const bool seen[] = {true, true, false};
+      if (joined) { /* heads in the last axis */
+        add_input(&g, "q", MIX_FLOAT32, DIMS(-1, PLACES, HEADS * SIZE));
+        add_input(&g, "k", MIX_FLOAT32, DIMS(-1, PLACES, GROUPS * SIZE));
+        set_int("q_num_heads", HEADS);
+        set_int("kv_num_heads", GROUPS);
+      } else {
+        add_input(&g, "q", MIX_FLOAT32, DIMS(-1, HEADS, PLACES, SIZE));
+        add_input(&g, "k", MIX_FLOAT32, DIMS(-1, GROUPS, PLACES, SIZE));
+      }
+      add_tensor(&g, "mask", MIX_BOOL, DIMS(1, PLACES), seen);
+      set_int("is_causal", 1);
+      set_float("scale", (float)scale);
+      add_node(&g, "Attention", "q k k mask", "y");
+      add_output(&g, "y");
+      mix_model *model = read_bytes(model_of(&g, 23));
+      assert_int_equal(mix_error(), MIX_OK);
+      mix_tensor *query = ramp(MIX_FLOAT32,
+                               joined ? MIX_SHAPE(BATCH, PLACES, HEADS * SIZE)
+                                      : MIX_SHAPE(BATCH, HEADS, PLACES, SIZE),
+                               5),
+                 *key = ramp(MIX_FLOAT32,
+                             joined ? MIX_SHAPE(BATCH, PLACES, GROUPS * SIZE)
+                                    : MIX_SHAPE(BATCH, GROUPS, PLACES, SIZE),
+                             7);
+      float k[BATCH * GROUPS * PLACES * SIZE];
+      read_all(query, q);
+      read_all(key, k);
+      read_all(mix_model_call(model, mix_list_of(query, key)), y);
+      for (int a = 0; a < BATCH; a++)
+        for (int n = 0; n < HEADS; n++)
+          for (int p = 0; p < PLACES; p++)
+            for (int d = 0; d < SIZE; d++) {
+              double sum = 0, result = 0;
+              for (int t = 0; t <= p && t < 2; t++) {
+                double score = 0;
+                for (int e = 0; e < SIZE; e++)
+                  score += scale * q[attention_at(joined, HEADS, a, n, p, e)] *
+                           k[attention_at(joined, GROUPS, a, n / 2, t, e)];
+                sum += exp(score);
+                result += exp(score) * k[attention_at(joined, GROUPS, a, n / 2, t, d)];
+              }
+              assert_float_equal(y[attention_at(joined, HEADS, a, n, p, d)], result / sum, 1e-6 * 7);
+            }
+    }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 /* The table is searched by bisection. */
 static void operators_stand_in_order(void **state) {
   (void)state;
@@ -438,6 +505,7 @@ int main(void) {
       cmocka_unit_test(convolutions_that_share_a_kernel_keep_their_padding),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
+      cmocka_unit_test(attention_is_that_of_the_loops),
       cmocka_unit_test(operators_stand_in_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
