@@ -122,6 +122,11 @@ typedef struct mix_save_weights_options {
    * of no more than that each. A name that ends in .weights.h5 becomes .weights.json, with a warning.
    * ValueError for other names, and for an array that is larger. */
   double max_shard_size;
+  /* Of safetensors for another library: a map as in mix_load_weights_options, which is reversed: the tensors
+   * of which it makes the weights are written, under the first of their names, those of parts joined.
+   * ValueError, which names the weight, where it cannot be reversed: a part that no weight is, "reshape":
+   * true without the axes, or two weights of one tensor that differ. What the map leaves is not written. */
+  const char *weight_map;
 } mix_save_weights_options;
 /* The same with options. Shards are written beside the old files before the first of those is replaced, and
  * the index last. */

@@ -15,9 +15,10 @@ static void usage(FILE *out) {
           "                       [--metrics NAMES] [--no-compile]\n"
           "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
           "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
-          "                       [--weight-map FILE.json|NAME]\n"
+          "                       [--weight-map FILE.json|NAME] [--out-weight-map FILE.json|NAME]\n"
           "                       [--opset N] [--weights compute|float32] [--widen]\n"
-          "                       [--batch N] [--fold] [--verify DATA]\n"
+          "                       [--batch N] [--fold] [--attention products|operator]\n"
+          "                       [--verify DATA]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -43,16 +44,20 @@ static void usage(FILE *out) {
           "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
           "  --weight-map FILE.json|NAME  of IN in safetensors: which tensor becomes which weight;\n"
           "                    NAME: gpt2, llama, bert, for files of transformers\n"
+          "  --out-weight-map FILE.json|NAME  of OUT in safetensors: such a map, of which the tensors\n"
+          "                    are written\n"
           "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
           "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
           "  --opset N         of OUT in ONNX: the version of its operators, 17 to 23 (default 17, or\n"
-          "                    18 for operations on bits, 19 for float8 and 22 for bfloat16)\n"
+          "                    18 for operations on bits, 19 for float8, 22 for bfloat16, and 23\n"
+          "                    for --attention operator)\n"
           "  --weights WHAT    of OUT in ONNX: compute, what layers round to 16 bits in these (the\n"
           "                    default), or float32, with casts behind them\n"
           "  --widen           of OUT in ONNX: float16 and bfloat16 become float32\n"
           "  --batch N         of OUT in ONNX: for so many examples at a time (default: any number)\n"
           "  --fold            of OUT in ONNX: BatchNormalization behind a convolution in float32 becomes\n"
           "                    part of its kernel and bias\n"
+          "  --attention HOW   of OUT in ONNX: products (the default), or operator, ONNX's Attention\n"
           "  --verify DATA     of OUT in ONNX: runs it on DATA (as mixtape predict takes it) by\n"
           "                    onnxruntime, if its library is found (MIXTAPE_ONNXRUNTIME names it),\n"
           "                    else by mixtape, and fails where an output differs from the model's\n"
@@ -62,7 +67,7 @@ static void usage(FILE *out) {
 
 typedef struct conversion {
   const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora,
-      *weight_map, *opset, *weights, *verify, *batch;
+      *weight_map, *opset, *weights, *verify, *batch, *attention, *out_weight_map;
   double max_shard_size;
   int opset_number, batch_size;
   bool no_compile, merge_lora, widen, fold;
@@ -89,7 +94,9 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--opset", &p->opset},
                  {"--weights", &p->weights},
                  {"--verify", &p->verify},
-                 {"--batch", &p->batch}};
+                 {"--batch", &p->batch},
+                 {"--attention", &p->attention},
+                 {"--out-weight-map", &p->out_weight_map}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -120,11 +127,13 @@ static bool is_onnx(const char *path) { return ends_in(path, ".onnx"); }
 
 /* Options of files in ONNX alone, or NULL if they agree with OUT. */
 static const char *onnx_problem(const conversion *p) {
-  const bool given = p->opset || p->weights || p->widen || p->verify || p->batch || p->fold;
+  const bool given = p->opset || p->weights || p->widen || p->verify || p->batch || p->fold || p->attention;
   if (given && !(p->out && is_onnx(p->out)))
-    return "--opset, --weights, --widen, --batch, --fold and --verify are for an OUT in ONNX";
+    return "--opset, --weights, --widen, --batch, --fold, --attention and --verify are for an OUT in ONNX";
   if (p->weights && strcmp(p->weights, "compute") && strcmp(p->weights, "float32"))
     return "--weights is compute or float32";
+  if (p->attention && strcmp(p->attention, "products") && strcmp(p->attention, "operator"))
+    return "--attention is products or operator";
   return NULL;
 }
 
@@ -169,6 +178,8 @@ static int parse(int argc, char **argv, conversion *p) {
                  NULL);
   if (p->weight_map && !p->model)
     return wrong("--weight-map is for weights in safetensors; --model FILE names their model", NULL);
+  if (p->out_weight_map && !(p->out && ends_in(p->out, ".safetensors")))
+    return wrong("--out-weight-map is for an OUT in safetensors", NULL);
   if (p->out && has_weights_alone(p->out) && (p->loss || p->optimizer || p->metrics))
     return wrong(" has weights alone; leave out --loss, --optimizer and --metrics", p->out);
   return p->out ? CLI_OK : wrong("expected two files, IN and OUT", NULL);
@@ -213,11 +224,20 @@ static mix_model *in_generation(const conversion *p, mix_model *model) {
 }
 
 static int export_onnx(const conversion *p, mix_model *model) {
-  const bool kept = p->weights && !strcmp(p->weights, "float32");
+  const bool kept = p->weights && !strcmp(p->weights, "float32"),
+             is_operator = p->attention && !strcmp(p->attention, "operator");
   mix_model_export(model, p->out, .opset = p->opset_number, .widen = p->widen, .batch = p->batch_size,
-                   .fold_normalization = p->fold, .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE);
+                   .fold_normalization = p->fold, .weights = kept ? MIX_EXPORT_FLOAT32 : MIX_EXPORT_COMPUTE,
+                   .attention = is_operator ? MIX_EXPORT_OPERATOR : MIX_EXPORT_PRODUCTS);
   if (mix_failed()) return cli_fail();
   return p->verify ? cli_verify_onnx(model, p->out, p->verify, p->opset_number, p->batch_size) : CLI_OK;
+}
+
+static mix_status save(const conversion *p, mix_model *model) {
+  if (!p->out_weight_map) return cli_save(model, p->out, p->max_shard_size);
+  return mix_model_save_weights_with(
+      model, &(const mix_save_weights_options){
+                 .size = sizeof(mix_save_weights_options), .path = p->out, .weight_map = p->out_weight_map});
 }
 
 static int convert(const conversion *p) {
@@ -233,7 +253,7 @@ static int convert(const conversion *p) {
     cli_compile_again(model);
   if (model && !mix_failed()) model = in_generation(p, model);
   if (mix_error() == MIX_OK && is_onnx(p->out)) return export_onnx(p, model) == MIX_OK ? CLI_OK : cli_fail();
-  return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK &&
+  return mix_error() == MIX_OK && save(p, model) == MIX_OK &&
                  cli_copy_columns(p->in, p->model, p->out) == MIX_OK
              ? CLI_OK
              : cli_fail();

@@ -7,18 +7,19 @@
 #define NAMED(weight, tensor) RULE(weight, "\"" tensor "\"")
 #define PLAIN(weight, tensor) NAMED(weight, tensor) "},"
 #define TRANSPOSED(weight, tensor) NAMED(weight, tensor) ",\"transpose\":[1,0]},"
-/* Into heads, from a row or from the kernel of a linear layer of PyTorch. */
-#define SPLIT(weight, tensor) NAMED(weight, tensor) ",\"reshape\":true},"
-#define SPLIT_TRANSPOSED(weight, tensor) NAMED(weight, tensor) ",\"transpose\":[1,0],\"reshape\":true},"
+/* Into heads: `axes` of each axis of a row, or of the kernel of a linear layer of PyTorch. */
+#define SPLIT(weight, tensor, axes) NAMED(weight, tensor) ",\"reshape\":[" axes "]},"
+#define SPLIT_TRANSPOSED(weight, tensor, axes)                                                               \
+  NAMED(weight, tensor) ",\"transpose\":[1,0],\"reshape\":[" axes "]},"
 #define LAYER "transformer_layer_([0-9]+)/"
 
 /* ---- GPT-2, whose kernels are (inputs, outputs), queries, keys and values in one ---- */
 
-#define THIRD(weight, tensor, axis, part)                                                                    \
-  NAMED(weight, tensor) ",\"part\":[" axis "," part ",3],\"reshape\":true},"
+#define THIRD(weight, tensor, axis, part, axes)                                                              \
+  NAMED(weight, tensor) ",\"part\":[" axis "," part ",3],\"reshape\":[" axes "]},"
 #define GPT2_HEADS(name, part)                                                                               \
-  THIRD(LAYER "self_attention/" name "/kernel", "h.\\\\1.attn.c_attn.weight", "1", part)                     \
-  THIRD(LAYER "self_attention/" name "/bias", "h.\\\\1.attn.c_attn.bias", "0", part)
+  THIRD(LAYER "self_attention/" name "/kernel", "h.\\\\1.attn.c_attn.weight", "1", part, "1,2")              \
+  THIRD(LAYER "self_attention/" name "/bias", "h.\\\\1.attn.c_attn.bias", "0", part, "2")
 #define GPT2_NORM(weight, tensor)                                                                            \
   PLAIN(weight "/gamma", tensor ".weight")                                                                   \
   PLAIN(weight "/beta", tensor ".bias")
@@ -31,7 +32,7 @@ static const char gpt2[] =
     GPT2_HEADS("query", "0")
     GPT2_HEADS("key", "1")
     GPT2_HEADS("value", "2")
-    SPLIT(LAYER "self_attention/attention_output/kernel", "h.\\\\1.attn.c_proj.weight")
+    SPLIT(LAYER "self_attention/attention_output/kernel", "h.\\\\1.attn.c_proj.weight", "2,1")
     PLAIN(LAYER "self_attention/attention_output/bias", "h.\\\\1.attn.c_proj.bias")
     GPT2_NORM(LAYER "self_attention_layer_norm", "h.\\\\1.ln_1")
     GPT2_NORM(LAYER "feedforward_layer_norm", "h.\\\\1.ln_2")
@@ -47,15 +48,17 @@ static const char gpt2[] =
 /* ---- Llama, and what has its names: Mistral, Qwen ---- */
 
 #define LLAMA_HEADS(name, tensor)                                                                            \
-  SPLIT_TRANSPOSED(LAYER "self_attention/" name "/kernel", "layers.\\\\1.self_attn." tensor ".weight")       \
-  SPLIT(LAYER "self_attention/" name "/bias", "layers.\\\\1.self_attn." tensor ".bias")
+  SPLIT_TRANSPOSED(LAYER "self_attention/" name "/kernel", "layers.\\\\1.self_attn." tensor ".weight",       \
+                   "1,2")                                                                                    \
+  SPLIT(LAYER "self_attention/" name "/bias", "layers.\\\\1.self_attn." tensor ".bias", "2")
 /* clang-format off */
 static const char llama[] =
     "{\"prefixes\":[\"model.\"],\"rules\":["
     LLAMA_HEADS("query", "q_proj")
     LLAMA_HEADS("key", "k_proj")
     LLAMA_HEADS("value", "v_proj")
-    SPLIT_TRANSPOSED(LAYER "self_attention/attention_output/kernel", "layers.\\\\1.self_attn.o_proj.weight")
+    SPLIT_TRANSPOSED(LAYER "self_attention/attention_output/kernel", "layers.\\\\1.self_attn.o_proj.weight",
+                     "2,1")
     PLAIN(LAYER "self_attention_layernorm/scale", "layers.\\\\1.input_layernorm.weight")
     PLAIN(LAYER "feedforward_layernorm/scale", "layers.\\\\1.post_attention_layernorm.weight")
     TRANSPOSED(LAYER "feedforward_gate_dense/kernel", "layers.\\\\1.mlp.gate_proj.weight")
@@ -75,8 +78,8 @@ static const char llama[] =
   "}," RULE(weight "/beta", "[\"" tensor ".bias\",\"" tensor ".beta\"]") "},"
 #define BERT_HEADS(name)                                                                                     \
   SPLIT_TRANSPOSED(LAYER "self_attention_layer/" name "/kernel",                                             \
-                   "encoder.layer.\\\\1.attention.self." name ".weight")                                     \
-  SPLIT(LAYER "self_attention_layer/" name "/bias", "encoder.layer.\\\\1.attention.self." name ".bias")
+                   "encoder.layer.\\\\1.attention.self." name ".weight", "1,2")                              \
+  SPLIT(LAYER "self_attention_layer/" name "/bias", "encoder.layer.\\\\1.attention.self." name ".bias", "2")
 #define BERT_DENSE(weight, tensor)                                                                           \
   TRANSPOSED(weight "/kernel", tensor ".weight")                                                             \
   PLAIN(weight "/bias", tensor ".bias")
@@ -87,7 +90,7 @@ static const char bert[] =
     BERT_HEADS("key")
     BERT_HEADS("value")
     SPLIT_TRANSPOSED(LAYER "self_attention_layer/attention_output/kernel",
-                     "encoder.layer.\\\\1.attention.output.dense.weight")
+                     "encoder.layer.\\\\1.attention.output.dense.weight", "2,1")
     PLAIN(LAYER "self_attention_layer/attention_output/bias",
           "encoder.layer.\\\\1.attention.output.dense.bias")
     BERT_NORM(LAYER "self_attention_layer_norm", "encoder.layer.\\\\1.attention.output.LayerNorm")

@@ -11,14 +11,24 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-bool mix_save_safetensors(mix_model *model, const char *path, const char *call) {
-  mix_list *weights = mix_model_weights(model);
-  const int count = weights ? mix_list_count(weights) : 0;
+bool mix_save_safetensors(mix_model *model, const char *path, const char *map_path, const char *call) {
+  mix_weight_map *map = map_path ? mix_weight_map_read(map_path, call) : NULL;
+  mix_list *weights = mix_failed() ? NULL : mix_model_weights(model);
+  int count = weights ? mix_list_count(weights) : 0;
   const char **names = weights ? mix_weight_names(weights) : NULL;
   mix_tensor **tensors = mix_scoped_memory(((size_t)count + 1) * sizeof(mix_tensor *));
   for (int i = 0; names && tensors && i < count; i++)
     tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
-  return names && tensors && !mix_failed() && mix_safetensors_write(call, path, count, names, tensors);
+  if (!names || !tensors || mix_failed()) return false;
+  if (!map) return mix_safetensors_write(call, path, count, names, tensors);
+  const char **mapped_names = mix_scoped_memory(((size_t)count + 1) * sizeof *mapped_names);
+  mix_tensor **mapped = mapped_names ? mix_scoped_memory(((size_t)count + 1) * sizeof(mix_tensor *)) : NULL;
+  if (!mapped) return false;
+  count = mix_unmap_weights(map, count, names, tensors, mapped_names, mapped);
+  if (count >= 0) return mix_safetensors_write(call, path, count, mapped_names, mapped);
+  mix_error_aside error;
+  mix_error_set_aside(&error);
+  return mix_fail(error.status, "%s: %.200s: %.700s", call, map_path, error.message);
 }
 
 /* ---- loading ---- */

@@ -120,6 +120,24 @@ static bool read_transposition(rule *r, const json_t *axes, const place *at) {
          mix_fail_value("%s: transpose is not an order of all axes, like [1, 0]", at->text);
 }
 
+/* true, false, or how many axes of the weight each axis holds: [1, 2] of (a, b c) to (a, b, c). */
+static bool read_reshape(rule *r, const json_t *reshape, const place *at) {
+  r->how.reshape = json_is_true(reshape) || json_is_array(reshape);
+  if (!reshape || json_is_boolean(reshape)) return true;
+  const size_t rank = json_array_size(reshape);
+  bool good = rank > 0 && rank <= MIX_MAX_RANK;
+  for (size_t i = 0; good && i < rank; i++) {
+    int64_t axes = 0;
+    good = mix_json_integer_within(json_array_get(reshape, i), 0, MIX_MAX_RANK, &axes);
+    r->how.joined[i] = (int)axes;
+  }
+  r->how.joined_rank = (int)rank;
+  return good ||
+         mix_fail_value("%s: reshape is %s; expected true, false, or how many axes of the weight each "
+                        "axis of the tensor holds, like [1, 2]",
+                        at->text, json_is_array(reshape) ? "another list" : mix_json_kind(reshape));
+}
+
 static bool check_members(const json_t *object, const char *const *known, const place *at) {
   const char *key;
   json_t *value;
@@ -144,9 +162,7 @@ static bool read_rule(mix_weight_map *map, const json_t *json, const place *at) 
   if (!compile(&r->weight, json_object_get(json, "weight"), at, "weight")) return false;
   map->count++;
   if (!read_names(r->tensors, json_object_get(json, "tensor"), at, "tensor")) return false;
-  if (reshape && !json_is_boolean(reshape))
-    return mix_fail_value("%s: reshape is %s; expected true or false", at->text, mix_json_kind(reshape));
-  r->how.reshape = json_is_true(reshape);
+  if (!read_reshape(r, reshape, at)) return false;
   for (int i = 0; i < MAX_NAMES && r->tensors[i]; i++)
     if (!check_template(r, r->tensors[i], at)) return false;
   return read_part(r, json_object_get(json, "part"), at) &&
@@ -297,6 +313,18 @@ static mix_tensor *part_of(const mix_mapped_weight *mapped, mix_tensor *tensor) 
   return mix_slice(tensor, begin, size);
 }
 
+mix_shape mix_mapped_weight_joined(const mix_mapped_weight *mapped, mix_shape weight) {
+  mix_shape joined = {.rank = mapped->joined_rank};
+  int axis = 0;
+  for (int i = 0; i < joined.rank; i++) {
+    joined.dims[i] = 1;
+    for (int k = 0; k < mapped->joined[i] && axis <= weight.rank; k++, axis++)
+      joined.dims[i] *= axis < weight.rank ? weight.dims[axis] : 1;
+  }
+  if (axis != weight.rank) joined.rank = -1;
+  return joined;
+}
+
 mix_tensor *mix_mapped_weight_value(const mix_mapped_weight *mapped, mix_tensor *tensor, mix_shape shape) {
   mix_tensor *value = part_of(mapped, tensor);
   if (value && mapped->rank) {
@@ -308,6 +336,10 @@ mix_tensor *mix_mapped_weight_value(const mix_mapped_weight *mapped, mix_tensor 
     value = mix_transpose(value, axes);
   }
   if (!value || !mapped->reshape) return value;
+  if (mapped->joined_rank &&
+      !mix_shape_equal(mix_tensor_shape(value), mix_mapped_weight_joined(mapped, shape)))
+    return mix_fail_value("'%.200s' of shape %s does not hold the axes of %s that its rule's reshape says",
+                          mapped->tensor, MIX_SHAPE_TEXT(mix_tensor_shape(value)), MIX_SHAPE_TEXT(shape));
   if (mix_shape_size(mix_tensor_shape(value)) == mix_shape_size(shape)) return mix_reshape(value, shape);
   return mix_fail_value("'%.200s' of shape %s cannot be reshaped to %s", mapped->tensor,
                         MIX_SHAPE_TEXT(mix_tensor_shape(value)), MIX_SHAPE_TEXT(shape));

@@ -1,5 +1,5 @@
 /* A weight map: which tensor of a safetensors file becomes which weight, for files that another library
- * wrote under names and with axes of its own. */
+ * wrote under names and with axes of its own, and for files that are written so. */
 #pragma once
 
 #include <mixtape/tensor.h>
@@ -15,6 +15,9 @@ typedef struct mix_mapped_weight {
   int rank; /* of the transposition, which comes next; 0: none */
   int transpose[MIX_MAX_RANK];
   bool reshape; /* then to the weight's shape, row by row */
+  /* Where the map says so: how many axes of the weight each axis before the reshape holds. 0: it does not. */
+  int joined_rank;
+  int joined[MIX_MAX_RANK];
 } mix_mapped_weight;
 
 /* Reads the map of a file, as docs/manual/safetensors.md describes it, or the library's own of that name.
@@ -31,5 +34,14 @@ bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_has_
 bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor);
 /* The tensor as the weight gets it. NULL with the error recorded. */
 mix_tensor *mix_mapped_weight_value(const mix_mapped_weight *mapped, mix_tensor *tensor, mix_shape shape);
+/* The shape before the reshape of a weight of that shape; rank -1: the map joins another number of axes. */
+mix_shape mix_mapped_weight_joined(const mix_mapped_weight *mapped, mix_shape weight);
+enum { MIX_MAX_PARTS = 1024 };
+/* unmap_weights.c: the tensors of which the map makes these weights, evaluated or not: names and values, at
+ * most `count`, into arrays of the caller; all in the scope. The first of several names counts, without
+ * prefixes. Returns how many; -1 with the error recorded, which names the weight: the map cannot be reversed.
+ */
+int mix_unmap_weights(const mix_weight_map *map, int count, const char *const *weights,
+                      mix_tensor *const *values, const char **names, mix_tensor **tensors);
 /* Does it take the tensor as it is? */
 bool mix_mapped_weight_is_plain(const mix_mapped_weight *mapped);

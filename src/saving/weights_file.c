@@ -84,8 +84,12 @@ mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_
     return mix_failed() ? mix_error() : mix_fail_status(MIX_TYPE_ERROR, SAVE ": no options");
   const char *path = options.path;
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, SAVE ": path is NULL");
-  if (options.max_shard_size != 0) return save_shards(model, &options);
   const mix_file_kind kind = mix_file_kind_of(path);
+  if (options.weight_map && kind != MIX_FILE_SAFETENSORS)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           SAVE ": .weight_map is for a name that ends in .safetensors, not for '%.200s'",
+                           path);
+  if (options.max_shard_size != 0) return save_shards(model, &options);
   if (kind == MIX_FILE_SHARDS)
     return mix_fail_status(MIX_VALUE_ERROR,
                            SAVE
@@ -111,7 +115,7 @@ mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_
       else if (kind == MIX_FILE_LEGACY)
         save_legacy(model, path);
       else if (kind == MIX_FILE_SAFETENSORS)
-        mix_save_safetensors(model, path, SAVE);
+        mix_save_safetensors(model, path, options.weight_map, SAVE);
       else
         save_arrays(model, path);
     }

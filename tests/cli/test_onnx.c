@@ -31,7 +31,9 @@ static void options_that_are_wrong(void **state) {
   } cases[] = {{"--opset", "seventeen", "--opset is a whole number"},
                {"--opset", "17.5", "--opset is a whole number"},
                {"--weights", "int8", "--weights is compute or float32"},
-               {"--batch", "0", "--batch is a number of examples"}};
+               {"--batch", "0", "--batch is a number of examples"},
+               {"--attention", "flash", "--attention is products or operator"},
+               {"--out-weight-map", "gpt2", "--out-weight-map is for an OUT in safetensors"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     assert_code(run_program("convert", in, out, cases[i].option, cases[i].value), 2);
     assert_says(program_err, cases[i].says);

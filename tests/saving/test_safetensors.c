@@ -179,6 +179,88 @@ static void mistakes_in_maps_are_named(void **state) {
   free(before);
 }
 
+static mix_status save_by(mix_model *model, const char *path, const char *map) {
+  char name[512];
+  snprintf(name, sizeof name, "%s", in_folder("map.json"));
+  write_in_folder("/map.json", map);
+  return mix_model_save_weights_with(
+      model, &(mix_save_weights_options){
+                 .size = sizeof(mix_save_weights_options), .path = path, .weight_map = name});
+}
+
+/* Two layers of one input, whose kernels lie in one tensor of PyTorch. */
+static mix_model *two_heads(void) {
+  mix_clear_names();
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(8));
+  mix_tensor *a = mix_call(mix_dense(4, .name = "a"), x), *b = mix_call(mix_dense(4, .name = "b"), x);
+  return mix_model_new(x, mix_list_of(a, b));
+}
+#define HALVES                                                                                               \
+  "{\"weight\": \"a/kernel\", \"tensor\": \"both.weight\", \"part\": [0, 0, 2], \"transpose\": [1, 0]},"     \
+  "{\"weight\": \"b/kernel\", \"tensor\": \"both.weight\", \"part\": [0, 1, 2], \"transpose\": [1, 0]},"
+#define ROWS "{\"weight\": \"(.)/bias\", \"tensor\": [\"\\\\1.bias\", \"\\\\1.b\"], \"reshape\": [0, 1]}"
+
+static void a_map_backwards_joins_and_transposes(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(path, sizeof path, "%s", in_folder("back.safetensors"));
+  mix_model *model = two_heads(), *again = two_heads();
+  assert_int_equal(save_by(model, path, "{\"rules\": [" HALVES ROWS "]}"), MIX_OK);
+  assert_no_error();
+  mix_safetensors *file = mix_safetensors_open(path, true);
+  assert_int_equal(mix_safetensors_count(file), 3);
+  const mix_stored_tensor *both = mix_safetensors_find(file, "both.weight"),
+                          *bias = mix_safetensors_find(file, "a.bias");
+  assert_true(both && mix_shape_equal(both->shape, MIX_SHAPE(8, 8)));
+  assert_true(bias && mix_shape_equal(bias->shape, MIX_SHAPE(1, 4)));
+  const float *values = mix_tensor_data(mix_stored_tensor_value(both));
+  for (int o = 0; o < 8; o++)
+    for (int i = 0; i < 8; i++)
+      assert_true((double)values[8 * o + i] == weight_at(model, o < 4 ? 0 : 2, 4 * i + o % 4));
+  assert_int_equal(load_by(again, path, "{\"rules\": [" HALVES ROWS "]}"), MIX_OK);
+  assert_same_weights(model, again);
+}
+
+static void what_no_map_reverses_is_named(void **state) {
+  (void)state;
+  static const struct {
+    const char *map, *message;
+  } cases[] = {
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"reshape\": true}]}",
+       "'a/bias' is reshaped, and the map says not how many"},
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"reshape\": [1, 1]}]}",
+       "'a/bias' has shape (4), and its rule reshapes another number of axes"},
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"reshape\": [9]}]}",
+       "reshape is another list"},
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"transpose\": [1, 0]}]}",
+       "'a/bias' has 1 axes before it is reshaped, and its rule transposes 2"},
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"part\": [0, 0, 2]}]}",
+       "no weight is the part 1 of 'x', of which 'a/bias' is another"},
+      {"{\"rules\": [{\"weight\": \"./bias\", \"tensor\": \"x\", \"part\": [0, 0, 1]}]}",
+       "'b/bias' is the part 0 of 'x', which another weight is too"},
+      {"{\"rules\": [{\"weight\": \"a/bias\", \"tensor\": \"x\", \"part\": [0, 0, 2000]}]}",
+       "has 2000 parts"},
+      {"{\"rules\": [{\"weight\": \"./kernel\", \"tensor\": \"x\"}]}",
+       "'a/kernel' and 'b/kernel' are of the one tensor 'x', and differ"},
+      {"{\"rules\": [{\"weight\": \"a/kernel\", \"tensor\": \"x\", \"part\": [0, 0, 2]},"
+       "{\"weight\": \"b/kernel\", \"tensor\": \"x\", \"part\": [1, 1, 2]}]}",
+       "'a/kernel' and 'b/kernel' are of 'x' in other parts"},
+  };
+  char path[512];
+  snprintf(path, sizeof path, "%s", in_folder("back.safetensors"));
+  mix_model *model = two_heads();
+  /* Biases are equal: all of zeros, and one tensor. */
+  assert_int_equal(save_by(model, path, "{\"rules\": [{\"weight\": \"./bias\", \"tensor\": \"x\"}]}"),
+                   MIX_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_not_equal(save_by(model, path, cases[i].map), MIX_OK);
+    assert_error(MIX_VALUE_ERROR, cases[i].message);
+  }
+  assert_int_equal(mix_safetensors_count(mix_safetensors_open(path, true)), 3); /* the file stays */
+  assert_int_not_equal(save_by(model, in_folder("w.npz"), "{\"rules\": []}"), MIX_OK);
+  assert_error(MIX_VALUE_ERROR, ".weight_map is for a name that ends in .safetensors");
+}
+
 static void without_a_map_names_must_agree(void **state) {
   (void)state;
   const char *path = foreign_file();
@@ -231,6 +313,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {MODEL_TEST(weights_come_back),
                                      MODEL_TEST(mapped_weights_train),
                                      MODEL_TEST(a_map_renames_splits_and_transposes),
+                                     MODEL_TEST(a_map_backwards_joins_and_transposes),
+                                     MODEL_TEST(what_no_map_reverses_is_named),
                                      MODEL_TEST(mistakes_in_maps_are_named),
                                      MODEL_TEST(without_a_map_names_must_agree),
                                      MODEL_TEST(files_cut_short_are_named),
