@@ -130,7 +130,7 @@ static int report(const verification *v) {
   return code;
 }
 
-/* The export has forms that our reader has not, as Loop. */
+/* The export has forms that our reader has not, as long loops. */
 static void ask_for_onnxruntime(void) {
   mix_error_aside error;
   mix_error_set_aside(&error);

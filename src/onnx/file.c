@@ -1,5 +1,5 @@
 /* Reads the messages of an ONNX model. A file is hostile input: what it holds is bounded by its own size, and
- * graphs inside of nodes are not opened. */
+ * graphs inside of nodes by their depth. */
 #include "onnx/file.h"
 
 #include "base/alloc.h"
@@ -11,6 +11,11 @@
 #include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
+
+/* Loops in branches in loops: exporters go as deep as the program that they record. */
+enum { MAX_DEPTH = 16 };
+
+static bool read_graph(mix_onnx_graph *graph, mix_wire wire, int depth);
 
 /* ---- arrays in the scope ---- */
 
@@ -94,8 +99,15 @@ static bool read_numbers(mix_wire wire, mix_onnx_attribute *attribute) {
   return !mix_failed();
 }
 
+static bool read_inner_graph(mix_wire wire, mix_onnx_attribute *attribute, int depth) {
+  if (depth > MAX_DEPTH)
+    return mix_fail_unsupported("%s: graphs in nodes of graphs, more than %d deep", wire.name, MAX_DEPTH);
+  attribute->graph = mix_scoped_memory(sizeof *attribute->graph);
+  return attribute->graph && read_graph(attribute->graph, wire, depth);
+}
+
 static bool read_attribute_field(const mix_wire *wire, const mix_wire_field *field,
-                                 mix_onnx_attribute *attribute) {
+                                 mix_onnx_attribute *attribute, int depth) {
   mix_wire inner;
   switch (field->number) {
   case MIX_ONNX_ATTRIBUTE_NAME: return (attribute->name = mix_wire_text(wire, field)) != NULL;
@@ -103,6 +115,9 @@ static bool read_attribute_field(const mix_wire *wire, const mix_wire_field *fie
   case MIX_ONNX_ATTRIBUTE_I: attribute->i = (int64_t)field->value; return true;
   case MIX_ONNX_ATTRIBUTE_F: attribute->f = float_of(field->value); return true;
   case MIX_ONNX_ATTRIBUTE_S: return (attribute->s = mix_wire_text(wire, field)) != NULL;
+  case MIX_ONNX_ATTRIBUTE_REFERENCE: return (attribute->reference = mix_wire_text(wire, field)) != NULL;
+  case MIX_ONNX_ATTRIBUTE_G:
+    return mix_wire_open(wire, field, &inner) && read_inner_graph(inner, attribute, depth + 1);
   case MIX_ONNX_ATTRIBUTE_T:
     attribute->tensor = mix_scoped_memory(sizeof *attribute->tensor);
     return attribute->tensor && mix_wire_open(wire, field, &inner) && read_tensor(inner, attribute->tensor);
@@ -110,12 +125,12 @@ static bool read_attribute_field(const mix_wire *wire, const mix_wire_field *fie
   }
 }
 
-static bool read_attribute(mix_wire wire, mix_onnx_attribute *attribute) {
+static bool read_attribute(mix_wire wire, mix_onnx_attribute *attribute, int depth) {
   const mix_wire whole = wire;
   mix_wire_field field;
   *attribute = (mix_onnx_attribute){.name = ""};
   while (mix_wire_next(&wire, &field))
-    if (!read_attribute_field(&wire, &field, attribute)) return false;
+    if (!read_attribute_field(&wire, &field, attribute, depth)) return false;
   if (attribute->type == MIX_ONNX_IS_STRINGS)
     return !mix_failed() &&
            read_texts(whole, MIX_ONNX_ATTRIBUTE_STRINGS, &attribute->strings, &attribute->count);
@@ -123,21 +138,22 @@ static bool read_attribute(mix_wire wire, mix_onnx_attribute *attribute) {
   return !mix_failed() && (!listed || read_numbers(whole, attribute));
 }
 
-static bool read_node(mix_wire wire, mix_onnx_node *node) {
+static bool read_node(mix_wire wire, mix_onnx_node *node, int depth) {
   const mix_wire whole = wire;
   mix_wire_field field;
   mix_wire inner;
-  *node = (mix_onnx_node){.name = "", .op = "", .domain = ""};
+  *node = (mix_onnx_node){.name = "", .op = "", .domain = "", .overload = ""};
   node->attributes = room(count_fields(wire, MIX_ONNX_NODE_ATTRIBUTE), sizeof *node->attributes);
   while (mix_wire_next(&wire, &field)) {
-    const char **text = field.number == MIX_ONNX_NODE_NAME      ? &node->name
-                        : field.number == MIX_ONNX_NODE_OP_TYPE ? &node->op
-                        : field.number == MIX_ONNX_NODE_DOMAIN  ? &node->domain
-                                                                : NULL;
+    const char **text = field.number == MIX_ONNX_NODE_NAME       ? &node->name
+                        : field.number == MIX_ONNX_NODE_OP_TYPE  ? &node->op
+                        : field.number == MIX_ONNX_NODE_DOMAIN   ? &node->domain
+                        : field.number == MIX_ONNX_NODE_OVERLOAD ? &node->overload
+                                                                 : NULL;
     if (text && !(*text = mix_wire_text(&wire, &field))) return false;
     if (field.number != MIX_ONNX_NODE_ATTRIBUTE) continue;
     if (!mix_wire_open(&wire, &field, &inner) ||
-        !read_attribute(inner, &node->attributes[node->attribute_count++]))
+        !read_attribute(inner, &node->attributes[node->attribute_count++], depth))
       return false;
   }
   return !mix_failed() && read_texts(whole, MIX_ONNX_NODE_INPUT, &node->inputs, &node->input_count) &&
@@ -227,37 +243,40 @@ static bool read_value_info(mix_wire wire, mix_onnx_value_info *info) {
 
 /* ---- the graph and the model ---- */
 
-static bool read_graph_field(mix_onnx_file *file, const mix_wire *wire, const mix_wire_field *field) {
+static bool read_graph_field(mix_onnx_graph *graph, const mix_wire *wire, const mix_wire_field *field,
+                             int depth) {
   mix_wire inner;
   switch (field->number) {
   case MIX_ONNX_GRAPH_NODE:
-    return mix_wire_open(wire, field, &inner) && read_node(inner, &file->nodes[file->node_count++]);
+    return mix_wire_open(wire, field, &inner) && read_node(inner, &graph->nodes[graph->node_count++], depth);
   case MIX_ONNX_GRAPH_INITIALIZER:
     return mix_wire_open(wire, field, &inner) &&
-           read_tensor(inner, &file->initializers[file->initializer_count++]);
+           read_tensor(inner, &graph->initializers[graph->initializer_count++]);
   case MIX_ONNX_GRAPH_INPUT:
-    return mix_wire_open(wire, field, &inner) && read_value_info(inner, &file->inputs[file->input_count++]);
+    return mix_wire_open(wire, field, &inner) && read_value_info(inner, &graph->inputs[graph->input_count++]);
   case MIX_ONNX_GRAPH_OUTPUT:
-    return mix_wire_open(wire, field, &inner) && read_value_info(inner, &file->outputs[file->output_count++]);
+    return mix_wire_open(wire, field, &inner) &&
+           read_value_info(inner, &graph->outputs[graph->output_count++]);
   case MIX_ONNX_GRAPH_SPARSE_INITIALIZER:
-    return mix_fail_unsupported("%s: it has sparse initialisers; expected dense ones", file->path);
+    return mix_fail_unsupported("%s: it has sparse initialisers; expected dense ones", wire->name);
   default: return true;
   }
 }
 
-static bool read_graph(mix_onnx_file *file, mix_wire wire) {
+static bool read_graph(mix_onnx_graph *graph, mix_wire wire, int depth) {
   mix_wire_field field;
-  if (file->nodes || file->outputs) return mix_fail_format("%s: it has two graphs", file->path);
-  file->nodes = room(count_fields(wire, MIX_ONNX_GRAPH_NODE), sizeof *file->nodes);
-  file->initializers = room(count_fields(wire, MIX_ONNX_GRAPH_INITIALIZER), sizeof *file->initializers);
-  file->inputs = room(count_fields(wire, MIX_ONNX_GRAPH_INPUT), sizeof *file->inputs);
-  file->outputs = room(count_fields(wire, MIX_ONNX_GRAPH_OUTPUT), sizeof *file->outputs);
+  if (graph->nodes || graph->outputs) return mix_fail_format("%s: it has two graphs", wire.name);
+  graph->nodes = room(count_fields(wire, MIX_ONNX_GRAPH_NODE), sizeof *graph->nodes);
+  graph->initializers = room(count_fields(wire, MIX_ONNX_GRAPH_INITIALIZER), sizeof *graph->initializers);
+  graph->inputs = room(count_fields(wire, MIX_ONNX_GRAPH_INPUT), sizeof *graph->inputs);
+  graph->outputs = room(count_fields(wire, MIX_ONNX_GRAPH_OUTPUT), sizeof *graph->outputs);
   while (!mix_failed() && mix_wire_next(&wire, &field))
-    if (!read_graph_field(file, &wire, &field)) return false;
+    if (!read_graph_field(graph, &wire, &field, depth)) return false;
   return !mix_failed();
 }
 
-static bool read_opset(mix_onnx_file *file, mix_wire wire) {
+/* The set of the default operators; that of others is none. */
+static bool read_opset(mix_wire wire, int64_t *opset) {
   mix_wire_field field;
   const char *domain = "";
   int64_t version = 0;
@@ -265,31 +284,63 @@ static bool read_opset(mix_onnx_file *file, mix_wire wire) {
     if (field.number == MIX_ONNX_OPSET_DOMAIN && !(domain = mix_wire_text(&wire, &field))) return false;
     if (field.number == MIX_ONNX_OPSET_VERSION) version = (int64_t)field.value;
   }
-  if (!*domain || !strcmp(domain, "ai.onnx")) file->opset = version;
+  if (!*domain || !strcmp(domain, "ai.onnx")) *opset = version;
   return !mix_failed();
+}
+
+static bool read_function(mix_wire wire, mix_onnx_function *f) {
+  const mix_wire whole = wire;
+  mix_wire_field field;
+  mix_wire inner;
+  *f = (mix_onnx_function){.name = "", .domain = "", .overload = ""};
+  f->nodes = room(count_fields(wire, MIX_ONNX_FUNCTION_NODE), sizeof *f->nodes);
+  f->defaults = room(count_fields(wire, MIX_ONNX_FUNCTION_DEFAULT), sizeof *f->defaults);
+  while (!mix_failed() && mix_wire_next(&wire, &field)) {
+    bool good = true;
+    switch (field.number) {
+    case MIX_ONNX_FUNCTION_NAME: good = (f->name = mix_wire_text(&wire, &field)) != NULL; break;
+    case MIX_ONNX_FUNCTION_DOMAIN: good = (f->domain = mix_wire_text(&wire, &field)) != NULL; break;
+    case MIX_ONNX_FUNCTION_OVERLOAD: good = (f->overload = mix_wire_text(&wire, &field)) != NULL; break;
+    case MIX_ONNX_FUNCTION_OPSET:
+      good = mix_wire_open(&wire, &field, &inner) && read_opset(inner, &f->opset);
+      break;
+    case MIX_ONNX_FUNCTION_NODE:
+      good = mix_wire_open(&wire, &field, &inner) && read_node(inner, &f->nodes[f->node_count++], 1);
+      break;
+    case MIX_ONNX_FUNCTION_DEFAULT:
+      good =
+          mix_wire_open(&wire, &field, &inner) && read_attribute(inner, &f->defaults[f->default_count++], 1);
+      break;
+    default: break;
+    }
+    if (!good) return false;
+  }
+  return !mix_failed() && read_texts(whole, MIX_ONNX_FUNCTION_INPUT, &f->inputs, &f->input_count) &&
+         read_texts(whole, MIX_ONNX_FUNCTION_OUTPUT, &f->outputs, &f->output_count);
+}
+
+static bool read_model_field(mix_onnx_file *file, const mix_wire *wire, const mix_wire_field *field) {
+  mix_wire inner;
+  switch (field->number) {
+  case MIX_ONNX_MODEL_PRODUCER: return (file->producer = mix_wire_text(wire, field)) != NULL;
+  case MIX_ONNX_MODEL_OPSET: return mix_wire_open(wire, field, &inner) && read_opset(inner, &file->opset);
+  case MIX_ONNX_MODEL_GRAPH: return mix_wire_open(wire, field, &inner) && read_graph(&file->graph, inner, 0);
+  case MIX_ONNX_MODEL_FUNCTIONS:
+    return mix_wire_open(wire, field, &inner) &&
+           read_function(inner, &file->functions[file->function_count++]);
+  default: return true;
+  }
 }
 
 static bool read_model(mix_onnx_file *file, mix_wire wire) {
   mix_wire_field field;
-  mix_wire inner;
   file->producer = "";
-  while (mix_wire_next(&wire, &field)) {
-    bool good = true;
-    if (field.number == MIX_ONNX_MODEL_PRODUCER)
-      good = (file->producer = mix_wire_text(&wire, &field)) != NULL;
-    if (field.number == MIX_ONNX_MODEL_OPSET)
-      good = mix_wire_open(&wire, &field, &inner) && read_opset(file, inner);
-    if (field.number == MIX_ONNX_MODEL_GRAPH)
-      good = mix_wire_open(&wire, &field, &inner) && read_graph(file, inner);
-    if (field.number == MIX_ONNX_MODEL_FUNCTIONS)
-      return mix_fail_unsupported(
-          "%s: it has functions of its own; expected operators alone (exporters write "
-          "them so on request, or onnx.inliner does)",
-          file->path);
-    if (!good) return false;
-  }
+  file->functions = room(count_fields(wire, MIX_ONNX_MODEL_FUNCTIONS), sizeof *file->functions);
+  while (!mix_failed() && mix_wire_next(&wire, &field))
+    if (!read_model_field(file, &wire, &field)) return false;
   if (mix_failed()) return false;
-  return file->output_count || mix_fail_format("%s: no model of ONNX, or one without outputs", file->path);
+  return file->graph.output_count ||
+         mix_fail_format("%s: no model of ONNX, or one without outputs", file->path);
 }
 
 /* What messages of protobuf may be at most: then an int counts their fields. */

@@ -16,9 +16,12 @@ typedef struct mix_onnx_tensor {
   mix_wire message; /* all of it; values are read when they are needed */
 } mix_onnx_tensor;
 
+typedef struct mix_onnx_graph mix_onnx_graph;
+
 typedef struct mix_onnx_attribute {
   const char *name;
-  int64_t type; /* MIX_ONNX_IS_... */
+  const char *reference; /* in a function: the attribute of the call that it is; NULL: it has a value */
+  int64_t type;          /* MIX_ONNX_IS_... */
   int64_t i;
   float f;
   const char *s; /* NULL: none, or not a text */
@@ -27,11 +30,12 @@ typedef struct mix_onnx_attribute {
   const char **strings;
   int count; /* of ints, floats or strings */
   mix_onnx_tensor *tensor;
+  mix_onnx_graph *graph;
 } mix_onnx_attribute;
 
 typedef struct mix_onnx_node {
-  const char *name, *op, *domain; /* "": none */
-  const char **inputs, **outputs; /* "": an optional one that is not there */
+  const char *name, *op, *domain, *overload; /* "": none */
+  const char **inputs, **outputs;            /* "": an optional one that is not there */
   mix_onnx_attribute *attributes;
   int input_count, output_count, attribute_count;
 } mix_onnx_node;
@@ -43,6 +47,23 @@ typedef struct mix_onnx_value_info {
   mix_shape shape; /* MIX_UNKNOWN where a dimension has a name or nothing */
   bool has_shape, too_many_axes;
 } mix_onnx_value_info;
+
+struct mix_onnx_graph {
+  mix_onnx_node *nodes;
+  mix_onnx_tensor *initializers;
+  mix_onnx_value_info *inputs, *outputs;
+  int node_count, initializer_count, input_count, output_count;
+};
+
+/* An operator that the model defines by nodes. */
+typedef struct mix_onnx_function {
+  const char *name, *domain, *overload;
+  const char **inputs, **outputs;
+  mix_onnx_attribute *defaults;
+  mix_onnx_node *nodes;
+  int64_t opset; /* of the default operators; 0: it names none */
+  int input_count, output_count, default_count, node_count;
+} mix_onnx_function;
 
 /* A file of external data, which many tensors may lie in. */
 typedef struct mix_onnx_beside {
@@ -57,10 +78,9 @@ typedef struct mix_onnx_file {
   bool mapped, copies;
   mix_onnx_beside *beside; /* that was read last */
   int64_t opset;           /* of the default operators */
-  mix_onnx_node *nodes;
-  mix_onnx_tensor *initializers;
-  mix_onnx_value_info *inputs, *outputs;
-  int node_count, initializer_count, input_count, output_count;
+  mix_onnx_graph graph;
+  mix_onnx_function *functions;
+  int function_count;
 } mix_onnx_file;
 
 /* Reads a file. False with the error recorded: FormatError where it is damaged. */

@@ -15,20 +15,10 @@ enum { OLDEST_OPSET = 9 };
 
 /* ---- names ---- */
 
-static mix_import_value *add_name(mix_import *in, const char *name, int *count) {
-  if (json_object_get(in->names, name))
-    return mix_fail_format("%s: two values are named '%.100s'", in->file->path, name);
-  mix_import_value *value = &in->values[*count];
-  if (!mix_json_set(in->names, name, json_integer(*count))) return NULL;
-  ++*count;
-  *value = (mix_import_value){.last_consumer = -1, .producer = -1};
-  return value;
-}
-
-static bool add_initializers(mix_import *in, int *count) {
-  for (int i = 0; i < in->file->initializer_count; i++) {
-    const mix_onnx_tensor *stored = &in->file->initializers[i];
-    mix_import_value *value = add_name(in, stored->name, count);
+static bool add_initializers(mix_import *in) {
+  for (int i = 0; i < in->initializer_count; i++) {
+    const mix_onnx_tensor *stored = in->initializers[i];
+    mix_import_value *value = mix_import_add_name(in, stored->name);
     if (!value) return false;
     value->stored = stored;
     value->bound = true;
@@ -38,72 +28,13 @@ static bool add_initializers(mix_import *in, int *count) {
   return true;
 }
 
-static bool add_outputs(mix_import *in, int *count) {
-  for (int n = 0; n < in->file->node_count; n++) {
-    const mix_onnx_node *node = &in->file->nodes[n];
-    for (int i = 0; i < node->output_count; i++) {
-      mix_import_value *value = *node->outputs[i] ? add_name(in, node->outputs[i], count) : NULL;
-      if (value) value->producer = n;
-    }
+static bool add_outputs(mix_import *in) {
+  for (int n = 0; n < in->nodes.count; n++) {
+    const mix_onnx_node *node = &in->nodes.items[n]->node;
+    for (int i = 0; i < node->output_count; i++)
+      if (*node->outputs[i] && !mix_import_add_name(in, node->outputs[i])) return false;
   }
   return !mix_failed();
-}
-
-/* Kinds of nodes that read an initialiser as the weight of a layer, by the input where it stands. */
-static int weight_place(const char *op) {
-  if (!strcmp(op, "Gather")) return 0;
-  const bool layer = !strcmp(op, "MatMul") || !strcmp(op, "Gemm") || !strcmp(op, "Conv") ||
-                     !strcmp(op, "ConvTranspose") || !strcmp(op, "BatchNormalization") ||
-                     !strcmp(op, "LayerNormalization");
-  return layer ? 1 : -1;
-}
-
-/* Of which initialiser is a later reader of another kind, or no layer's weight? Those are one weight for all.
- */
-static void note_use(mix_import *in, mix_import_value *value, const mix_onnx_node *node, int place,
-                     int number) {
-  const bool looks = !strcmp(node->op, "Shape") || (!strcmp(node->op, "CastLike") && place == 1);
-  if (looks && value->weight) return; /* at its type alone */
-  if (value->uses && value->weight && value->last_consumer >= 0) {
-    const mix_onnx_node *former = &in->file->nodes[value->last_consumer];
-    const bool alike = !strcmp(former->op, node->op) &&
-                       (weight_place(node->op) == place || (place > 1 && weight_place(node->op) == 1));
-    if (!alike) value->shared = true;
-  }
-  value->uses++;
-  value->last_consumer = number;
-}
-
-/* PyTorch's exporter writes weights of equal values once. Those of one number, as biases of 0 begin, were
- * several; others that are equal in all numbers are one. */
-static bool find_uniform(mix_import *in) {
-  for (int i = 0; i < in->file->initializer_count; i++) {
-    mix_import_value *value = &in->values[i];
-    if (value->uses < 2 || !value->weight) continue;
-    mix_tensor *x = mix_onnx_tensor_value(in->file, value->stored);
-    if (!x) return false;
-    const unsigned char *bytes = mix_tensor_data(x);
-    const size_t element = mix_dtype_size(mix_tensor_dtype(x));
-    const size_t size = (size_t)mix_shape_size(mix_tensor_shape(x)) * element;
-    value->uniform = bytes && !memcmp(bytes, bytes + element, size - element);
-    if (value->uniform) value->shared = false;
-  }
-  return !mix_failed();
-}
-
-static bool count_uses(mix_import *in) {
-  for (int n = 0; n < in->file->node_count; n++) {
-    const mix_onnx_node *node = &in->file->nodes[n];
-    for (int i = 0; i < node->input_count; i++) {
-      mix_import_value *value = *node->inputs[i] ? mix_import_value_named(in, node->inputs[i]) : NULL;
-      if (value) note_use(in, value, node, i, n);
-    }
-  }
-  for (int i = 0; i < in->file->output_count; i++) {
-    mix_import_value *value = mix_import_value_named(in, in->file->outputs[i].name);
-    if (value) value->uses++, value->last_consumer = -1;
-  }
-  return find_uniform(in);
 }
 
 /* ---- inputs ---- */
@@ -126,11 +57,11 @@ static mix_tensor *input_of(mix_import *in, const mix_onnx_value_info *info) {
   return options.name ? mix_input_with(&options) : NULL;
 }
 
-static bool add_inputs(mix_import *in, int *count) {
-  for (int i = 0; i < in->file->input_count; i++) {
-    const mix_onnx_value_info *info = &in->file->inputs[i];
+static bool add_inputs(mix_import *in) {
+  for (int i = 0; i < in->file->graph.input_count; i++) {
+    const mix_onnx_value_info *info = &in->file->graph.inputs[i];
     if (json_object_get(in->names, info->name)) continue; /* an initialiser that a caller may replace */
-    mix_import_value *value = add_name(in, info->name, count);
+    mix_import_value *value = mix_import_add_name(in, info->name);
     if (!value || !(value->tensor = input_of(in, info))) return false;
     value->bound = true;
     mix_list_append(in->inputs, value->tensor);
@@ -183,11 +114,10 @@ static bool convert_node(mix_import *in) {
   return operator->convert ? operator->convert(in) : convert_plain(in, operator);
 }
 
-static bool convert_nodes(mix_import *in) {
-  for (int n = 0; n < in->file->node_count; n++) {
-    in->node = &in->file->nodes[n];
-    in->number = n;
-    if (in->done[n]) continue;
+static bool convert_nodes(mix_import *in, const mix_import_nodes *nodes) {
+  for (int n = 0; n < nodes->count; n++) {
+    in->node = &nodes->items[n]->node;
+    if (nodes->items[n]->done) continue;
     if (!convert_node(in)) return of_node(in);
   }
   return true;
@@ -197,8 +127,8 @@ static bool convert_nodes(mix_import *in) {
 
 static mix_list *outputs_of(mix_import *in) {
   mix_list *outputs = mix_list_new(0, NULL);
-  for (int i = 0; i < in->file->output_count; i++) {
-    const char *const name = in->file->outputs[i].name;
+  for (int i = 0; i < in->file->graph.output_count; i++) {
+    const char *const name = in->file->graph.outputs[i].name;
     mix_import_value *value = mix_import_value_named(in, name);
     if (!value || !value->bound)
       return mix_fail_format("%s: output '%.100s' is made by no node", in->file->path, name);
@@ -215,14 +145,8 @@ static mix_list *outputs_of(mix_import *in) {
 }
 
 static mix_model *import(mix_import *in) {
-  const mix_onnx_file *file = in->file;
-  size_t names = (size_t)file->initializer_count + (size_t)file->input_count;
-  int count = 0;
-  for (int i = 0; i < file->node_count; i++) names += (size_t)file->nodes[i].output_count;
-  in->values = mix_scoped_memory((names + 1) * sizeof *in->values);
-  in->done = mix_scoped_memory((size_t)file->node_count + 1);
-  if (!in->values || !in->done || !add_initializers(in, &count) || !add_inputs(in, &count) ||
-      !add_outputs(in, &count) || !count_uses(in) || !convert_nodes(in))
+  if (!mix_import_inline(in) || !add_initializers(in) || !add_inputs(in) || !add_outputs(in) ||
+      !mix_import_count_uses(in) || !convert_nodes(in, &in->nodes))
     return NULL;
   mix_list *outputs = outputs_of(in);
   if (!outputs) return NULL;
@@ -238,15 +162,17 @@ mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *seman
     return mix_fail_unsupported("%s: it uses operator set %lld of ONNX; expected %d to %d", file->path,
                                 (long long)file->opset, (int)OLDEST_OPSET, (int)MIX_ONNX_NEWEST_OPSET);
   int64_t stored = 0, size;
-  for (int i = 0; i < file->initializer_count; i++) {
-    size = mix_shape_size(file->initializers[i].shape);
+  for (int i = 0; i < file->graph.initializer_count; i++) {
+    size = mix_shape_size(file->graph.initializers[i].shape);
     stored = stored > INT64_MAX / 8 || size > INT64_MAX / 8 ? INT64_MAX / 8 : stored + size;
   }
   mix_import in = {.file = file,
                    .semantics = semantics ? semantics : &mix_semantics_keras3,
+                   .convert_nodes = convert_nodes,
                    .names = json_object(),
                    .taken = json_object(),
                    .layers = json_object(),
+                   .maps = json_array(),
                    .layer_list = mix_list_new(0, NULL),
                    .inputs = mix_list_new(0, NULL),
                    .budget = LEAST_BUDGET + 8 * (stored < INT64_MAX / 16 ? stored : INT64_MAX / 16)};
@@ -254,6 +180,7 @@ mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *seman
   json_decref(in.names);
   json_decref(in.taken);
   json_decref(in.layers);
+  json_decref(in.maps);
   return model;
 }
 

@@ -17,6 +17,33 @@ typedef struct mix_import_size {
   int axis;
 } mix_import_size;
 
+typedef struct mix_import_node mix_import_node;
+typedef struct mix_import_nodes {
+  mix_import_node **items;
+  int count, room;
+} mix_import_nodes;
+
+/* A graph of a node. Its own names are no other graph's; initialisers are those of the model. */
+typedef struct mix_import_body {
+  mix_import_nodes nodes;
+  const char **inputs, **outputs;
+  int input_count, output_count;
+} mix_import_body;
+
+/* What the names of a body stand for in one step of a loop; names of no such map stand for themselves. */
+typedef struct mix_import_step {
+  const struct mix_import_step *outer;
+  json_t *names;
+} mix_import_step;
+
+/* A node to convert, with functions of the model replaced by theirs. */
+struct mix_import_node {
+  mix_onnx_node node;
+  mix_import_body *body, *other; /* NULL: none; `other` is the else of an If */
+  const mix_import_step *step;   /* in which it is; NULL: of the graph itself */
+  bool done;                     /* it was converted with one before it */
+};
+
 /* What a name of the graph stands for: one of these. */
 typedef struct mix_import_value {
   mix_tensor *tensor;            /* symbolic, or a constant */
@@ -30,21 +57,26 @@ typedef struct mix_import_value {
   bool bound;              /* it has a value */
   bool uniform;            /* several nodes read it, and all its elements are equal: see import.c */
   bool shared;             /* an initialiser that nodes of several kinds read: one weight for all */
+  bool inner;              /* a graph in a node reads it */
   mix_tensor *parameter;   /* that weight as a symbolic tensor; NULL: not made yet */
-  int uses, last_consumer; /* by nodes and outputs; the node that reads it last, -1: none */
-  int producer;            /* the node that makes it; -1: none */
+  int uses;                /* by nodes and outputs */
+  mix_import_node *reader; /* the node that reads it last; NULL: none */
 } mix_import_value;
 
 typedef struct mix_import {
   const mix_onnx_file *file;
   const mix_semantics *semantics;
-  mix_import_value *values;
-  json_t *names, *taken; /* name -> index of a value; names of layers -> how many begin so */
-  json_t *layers;        /* what nodes of one weight share: key -> index in layer_list */
+  mix_import_nodes nodes;
+  const mix_onnx_tensor **initializers; /* those of graphs in nodes too */
+  mix_import_value **values, *pool;     /* the pool has `pooled` values that no name has yet */
+  int initializer_count, initializer_room, value_count, value_room, pooled;
+  int names_made, copied; /* for names of bodies; what copies of nodes have taken of the bound */
+  json_t *maps;           /* all maps of names, which it owns */
+  json_t *names, *taken;  /* name -> index of a value; names of layers -> how many begin so */
+  json_t *layers;         /* what nodes of one weight share: key -> index in layer_list */
   mix_list *layer_list, *inputs;
-  const mix_onnx_node *node; /* that is being converted, and its number */
-  int number;
-  bool *done;             /* nodes that were converted with one before them */
+  const mix_onnx_node *node;                                                   /* that is being converted */
+  bool (*convert_nodes)(struct mix_import *in, const mix_import_nodes *nodes); /* in their order */
   mix_tensor *zero;       /* symbolic int32 (1): the row of weights that no layer has; NULL: not made yet */
   int64_t folded, budget; /* elements of constants that nodes made, and how many they may be */
 } mix_import;
@@ -65,10 +97,34 @@ extern const mix_import_operator mix_import_operators[];
 /* As mix_onnx_load (onnx/load.h). */
 mix_model *mix_import_file(const mix_onnx_file *file, const mix_semantics *semantics);
 
+/* ---- import_inline.c and import_uses.c: nodes and their names ---- */
+
+/* Makes `nodes` and `initializers` of the file's graph. */
+bool mix_import_inline(mix_import *in);
+bool mix_import_append(mix_import_nodes *nodes, mix_import_node *node);
+/* A name that no other value has, made of that one, in the scope. */
+const char *mix_import_new_name(mix_import *in, const char *name);
+/* A map of names that lives as long as the import. NULL with the error recorded. */
+json_t *mix_import_new_map(mix_import *in);
+/* Counts a copy of a node and its names. False with the error recorded: there are too many. */
+bool mix_import_spend(mix_import *in, const mix_onnx_node *node);
+/* Could so many copies of the nodes be counted? False with the error recorded. */
+bool mix_import_can_spend(mix_import *in, int64_t times, int count, mix_import_node *const *nodes);
+/* Counts who reads what, of the whole graph. */
+bool mix_import_count_uses(mix_import *in);
+/* Notes that a node reads a value there. */
+void mix_import_note_use(mix_import_value *value, mix_import_node *node, int place);
+/* The value of a name that the step makes or is given; of the graph, without a step. NULL: none. */
+mix_import_value *mix_import_own_value(const mix_import *in, const mix_import_step *step, const char *name);
+/* Notes what graphs in the node read of such values. */
+void mix_import_count_bodies(mix_import *in, const mix_import_step *step, mix_import_node *node);
+
 /* ---- import_names.c and import_values.c: inputs and outputs of the node ---- */
 
 /* Records an error of the node. Returns NULL. */
 void *mix_import_fail(const mix_import *in, mix_status status, const char *format, ...) MIX_PRINTF(3, 4);
+/* A new value of that name. NULL with the error recorded: there is one. */
+mix_import_value *mix_import_add_name(mix_import *in, const char *name);
 /* The value of an input; NULL: the node has none there. */
 mix_import_value *mix_import_input(const mix_import *in, int index);
 /* The value of a name; NULL: there is none. */
@@ -123,6 +179,10 @@ mix_list *mix_import_call_layer(mix_import *in, const char *class_name, json_t *
                                 mix_tensor *const *weights);
 /* A symbolic tensor that is a weight of the model, with that value; `trains` says whether it is trained. */
 mix_tensor *mix_import_parameter(mix_import *in, mix_tensor *value, const char *name, bool trains);
+/* A constant as a symbolic tensor, computed from the first input, so that what reads it is none. */
+mix_tensor *mix_import_symbolic(mix_import *in, mix_tensor *constant);
+/* Does it hold numbers that no weight has, as masks do? */
+bool mix_import_is_mask(mix_import *in, mix_tensor *x);
 /* A copy of a constant in another order of axes, or another shape, evaluated. */
 mix_tensor *mix_import_transposed(mix_import *in, mix_tensor *x, mix_axes axes);
 mix_tensor *mix_import_evaluated(mix_import *in, mix_tensor *x);
@@ -162,7 +222,8 @@ mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const 
               X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \
                   X(blocks) X(where) X(celu) X(threshold) X(shrink) X(resize) X(one_hot) X(matmul) X(gemm)   \
                       X(conv) X(conv_transpose) X(pool) X(global_pool) X(batch_normalization)                \
-                          X(layer_normalization) X(instance_normalization) X(recurrent) X(is_inf) X(attention)
+                          X(layer_normalization) X(instance_normalization) X(recurrent) X(is_inf)            \
+                              X(attention) X(loop) X(scan) X(branch)
 /* clang-format on */
 #define MIX_IMPORT_DECLARE(name) bool mix_import_##name(mix_import *in);
 MIX_IMPORT_CONVERTERS(MIX_IMPORT_DECLARE)

@@ -34,8 +34,8 @@ static void plain_name(const char *text, char *name) {
 const char *mix_import_layer_name(mix_import *in, const char *text) {
   char name[NAME_BYTES], unique[NAME_BYTES + 16];
   const bool own = *text != 0;
-  for (int i = 0; !own && i < in->file->output_count && in->node->output_count; i++)
-    if (!strcmp(in->file->outputs[i].name, in->node->outputs[0])) text = in->node->outputs[0];
+  for (int i = 0; !own && i < in->file->graph.output_count && in->node->output_count; i++)
+    if (!strcmp(in->file->graph.outputs[i].name, in->node->outputs[0])) text = in->node->outputs[0];
   if (!*text) text = in->node->name;
   plain_name(text, name);
   if (!*name) plain_name(in->node->op, name);
@@ -278,6 +278,13 @@ static mix_tensor *zero_of_input(mix_import *in) {
   return first
              ? mix_import_apply(in, "ZerosLike", mix_list_get(first, 0), MIX_PACK("{s:s}", "dtype", "int32"))
              : NULL;
+}
+
+mix_tensor *mix_import_symbolic(mix_import *in, mix_tensor *constant) {
+  if (!in->zero && !(in->zero = zero_of_input(in))) return NULL;
+  const char *dtype = mix_dtype_name(mix_tensor_dtype(constant));
+  mix_tensor *zero = mix_import_apply(in, "Cast", in->zero, MIX_PACK("{s:s}", "dtype", dtype));
+  return zero ? mix_import_apply_two(in, "Add", constant, zero) : NULL;
 }
 
 mix_tensor *mix_import_parameter(mix_import *in, mix_tensor *value, const char *name, bool trains) {

@@ -9,9 +9,8 @@
  * where products share the kernel, which may have a bias each. */
 static mix_tensor *following_bias(mix_import *in, int64_t units, mix_import_value **result) {
   mix_import_value *product = mix_import_value_named(in, in->node->outputs[0]);
-  if (!product || product->uses != 1 || product->last_consumer < 0 || mix_import_share_key(in, 1))
-    return NULL;
-  const mix_onnx_node *add = &in->file->nodes[product->last_consumer];
+  if (!product || product->uses != 1 || !product->reader || mix_import_share_key(in, 1)) return NULL;
+  const mix_onnx_node *add = &product->reader->node;
   if (strcmp(add->op, "Add") || add->input_count != 2 || add->output_count != 1 || *add->domain) return NULL;
   const int other = strcmp(add->inputs[0], in->node->outputs[0]) ? 0 : 1;
   mix_import_value *bias = mix_import_value_named(in, add->inputs[other]);
@@ -23,7 +22,7 @@ static mix_tensor *following_bias(mix_import *in, int64_t units, mix_import_valu
   if (shape.rank < 1 || shape.dims[shape.rank - 1] != units || mix_shape_size(shape) != units) return NULL;
   *result = mix_import_value_named(in, add->outputs[0]);
   if (shape.rank > 2 || !*result || (*result)->bound) return NULL;
-  in->done[product->last_consumer] = true;
+  product->reader->done = true;
   return mix_import_evaluated(in, mix_reshape(value, MIX_SHAPE(units)));
 }
 

@@ -17,11 +17,33 @@ void *mix_import_fail(const mix_import *in, mix_status status, const char *forma
                   in->node->op, (long long)in->file->opset, text);
 }
 
+/* ---- names ---- */
+
+enum { POOL = 256 };
+
+mix_import_value *mix_import_add_name(mix_import *in, const char *name) {
+  if (mix_failed()) return NULL;
+  if (json_object_get(in->names, name))
+    return mix_fail_format("%s: two values are named '%.100s'", in->file->path, name);
+  if (in->value_count == in->value_room) {
+    const int room = in->value_room ? 2 * in->value_room : POOL;
+    mix_import_value **values = mix_scoped_memory((size_t)room * sizeof(mix_import_value *));
+    if (!values) return NULL;
+    if (in->value_count) memcpy(values, in->values, (size_t)in->value_count * sizeof(mix_import_value *));
+    in->values = values;
+    in->value_room = room;
+  }
+  if (!in->pooled && !(in->pool = mix_scoped_memory(POOL * sizeof *in->pool))) return NULL;
+  if (!in->pooled) in->pooled = POOL;
+  if (!mix_json_set(in->names, name, json_integer(in->value_count))) return NULL;
+  return in->values[in->value_count++] = &in->pool[POOL - in->pooled--];
+}
+
 /* ---- inputs ---- */
 
 mix_import_value *mix_import_value_named(const mix_import *in, const char *name) {
   const json_t *index = json_object_get(in->names, name);
-  return index ? &in->values[json_integer_value(index)] : NULL;
+  return index ? in->values[json_integer_value(index)] : NULL;
 }
 
 mix_import_value *mix_import_input(const mix_import *in, int index) {
@@ -48,8 +70,7 @@ bool mix_import_bind_value(mix_import *in, int index, mix_import_value value) {
   if (!own || own->bound) return mix_import_fail(in, MIX_FORMAT_ERROR, "two nodes make one value");
   value.bound = true;
   value.uses = own->uses;
-  value.last_consumer = own->last_consumer;
-  value.producer = own->producer;
+  value.reader = own->reader;
   value.shared = false;
   *own = value;
   return true;

@@ -62,8 +62,8 @@ bool mix_import_has_symbolic(mix_import *in) {
   return false;
 }
 
-/* Masks that are added to logits hold numbers that no weight has. */
-static bool is_mask(mix_import *in, mix_tensor *x) {
+/* Masks that are added to logits. */
+bool mix_import_is_mask(mix_import *in, mix_tensor *x) {
   const bool constant = !mix_tensor_is_symbolic(x) && mix_shape_size(mix_tensor_shape(x)) > 0;
   if (!constant || mix_tensor_dtype(x) == MIX_DTYPE_NONE) return false;
   mix_tensor *most = mix_import_evaluated(in, mix_reduce_max(mix_abs(x), MIX_ALL_AXES, false));
@@ -75,7 +75,7 @@ mix_tensor *mix_import_operand(mix_import *in, int index) {
   if (!value) return mix_import_fail(in, MIX_FORMAT_ERROR, "it lacks input %d", index);
   mix_tensor *tensor = mix_import_tensor_of(in, value);
   if (!tensor || !value->weight || !mix_import_has_symbolic(in)) return tensor;
-  if (!value->parameter && !value->shared && is_mask(in, tensor)) {
+  if (!value->parameter && !value->shared && mix_import_is_mask(in, tensor)) {
     value->weight = NULL;
     return tensor;
   }
