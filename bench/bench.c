@@ -26,6 +26,7 @@ static const bench_table tables[] = {{"start", bench_start},
                                      {"memory", bench_memory},
                                      {"decoding", bench_decoding},
                                      {"latency", bench_latency},
+                                     {"hub", bench_hub},
                                      {"figures", bench_figures}};
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -37,6 +38,7 @@ static void help(void) {
   printf("usage: bench [OPTION...]\n\n  --only ");
   print_tables(stdout);
   printf("\n                     one table\n"
+         "  --rows TEXT        of layers, latency and hub: the rows in whose name this is found\n"
          "  --quick            fewer rounds and smaller models\n"
          "  --units N          units of the hidden layers of the guide's model\n"
          "  --batch-size N     examples in a batch\n"

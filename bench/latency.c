@@ -120,6 +120,7 @@ bool bench_latency(const bench_settings *settings) {
     printf("\none example, microseconds a call\n%-20s %-9s %10s %10s %10s %9s\n", "model", "form", "p50",
            "p99", "p99.9", "calls");
   for (size_t i = 0; i < sizeof examples / sizeof *examples && good; i++) {
+    if (!bench_is_asked(settings, examples[i].name)) continue;
     MIX_SCOPE { good = one(&examples[i], settings, rows); }
     fflush(stdout);
   }

@@ -27,7 +27,7 @@ typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *optimizer_state, *loss, *metrics, *semantics, *accumulate,
       *memory, *loop, *float32_precision;
   const char *device, *target, *graph_rewrite, *dtype, *distribute, *shard;
-  const char *init_weights, *weight_map, *save, *step_log, *output, *only, *tensorboard, *format, *png;
+  const char *init_weights, *weight_map, *save, *step_log, *output, *only, *rows, *tensorboard, *format, *png;
   const char *checkpoint, *trace, *html;
   const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers; /* ended by NULL; NULL: none */

@@ -217,6 +217,8 @@ const cli_option_row cli_option_rows[] = {
      "dot of graphviz, which draws up to 800 layers"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|layers|pipeline",
      "one table: steps of each policy, layers (and image models), or pipeline (what feeds them)"},
+    {"rows", TEXT, FIELD(rows), CLI_BENCH, "TEXT",
+     "of the table layers, the rows in whose name this is found, such as LSTM"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},

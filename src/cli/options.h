@@ -45,7 +45,7 @@ typedef struct cli_option_row {
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS | CLI_TUNE | CLI_COMPILE)
 
 /* option_rows.c */
-enum { CLI_OPTION_ROWS = 92 };
+enum { CLI_OPTION_ROWS = 93 };
 extern const cli_option_row cli_option_rows[];
 
 /* option_values.c: reads the value into its member. False after a message on standard error. */

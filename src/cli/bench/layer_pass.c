@@ -24,6 +24,7 @@ bool bench_layer_time(const bench_settings *settings, const bench_layer_pass *pa
   static bench_candidate runs[BENCH_LAYER_POLICIES];
   bench_layer_call calls[BENCH_LAYER_POLICIES];
   int rounds;
+  if (!bench_is_asked(settings, pass->layer)) return true;
   for (int i = 0; i < BENCH_LAYER_POLICIES; i++) {
     if (!pass->prepare(pass, policies[i], dtypes[i], &calls[i])) return false;
     runs[i] = (bench_candidate){.run = run, .context = &calls[i]};

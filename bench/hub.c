@@ -1,0 +1,116 @@
+/* Table hub: a training step of KerasHub's GPT-2 small and BERT base with new weights, by AdamW, on batches
+ * of 2 x 128 tokens. Each row builds its model and lets it go, so that a process for one row has its memory.
+ */
+#include "cli/bench/comparison.h"
+#include "cli/bench/layer_pass.h"
+#include "tables.h"
+#include "base/alloc.h"
+
+enum { BATCH = 2, LENGTH = 128, INPUTS = 3 };
+
+typedef struct hub_row {
+  const char *name, *task, *backbone, *options;
+  int64_t vocabulary;
+  bool is_classifier;
+} hub_row;
+
+static const hub_row rows[] = {
+    {"GPT-2 small", "GPT2CausalLM", "GPT2Backbone", "\"max_sequence_length\": 1024", 50257, false},
+    {"BERT base", "BertTextClassifier", "BertBackbone", "\"max_sequence_length\": 512, \"num_segments\": 2",
+     30522, true}};
+static const char *const policies[] = {"float32", "mixed_bfloat16"};
+
+typedef struct hub_step {
+  mix_model *model;
+  mix_list *x;
+  mix_tensor *y;
+} hub_step;
+
+static mix_model *build(const bench_settings *settings, const hub_row *r, const char *policy) {
+  const int layers = settings->quick ? 1 : 12, units = settings->quick ? 48 : 768;
+  char text[1024];
+  snprintf(text, sizeof text,
+           "{\"class_name\": \"%s\", \"registered_name\": \"keras_hub>%s\", \"config\": {%s\"backbone\":"
+           " {\"class_name\": \"%s\", \"registered_name\": \"keras_hub>%s\", \"config\": {\"dtype\": \"%s\","
+           " \"vocabulary_size\": %lld, \"num_layers\": %d, \"num_heads\": 12, \"hidden_dim\": %d,"
+           " \"intermediate_dim\": %d, \"dropout\": 0.1, %s}}}}",
+           r->task, r->task, r->is_classifier ? "\"num_classes\": 2, \"dropout\": 0.1, " : "", r->backbone,
+           r->backbone, policy, (long long)r->vocabulary, layers, units, 4 * units, r->options);
+  mix_set_semantics("keras3");
+  return mix_model_from_json(text);
+}
+
+static mix_tensor *whole_numbers(mix_generator *generator, mix_shape shape, int64_t below) {
+  mix_tensor *x = mix_random_uniform(generator, shape, MIX_FLOAT32);
+  x = mix_cast(mix_multiply(x, mix_scalar((double)below, MIX_FLOAT32)), MIX_INT32);
+  return x && mix_evaluate(1, &x) == MIX_OK ? x : NULL;
+}
+
+static bool prepare(const bench_settings *settings, const hub_row *r, const char *policy, hub_step *step) {
+  const int64_t batch = settings->batch ? settings->batch : BATCH;
+  const mix_shape shape = MIX_SHAPE(batch, LENGTH);
+  mix_generator *generator = mix_generator_new(1);
+  mix_tensor *ids = whole_numbers(generator, shape, r->vocabulary), *ones = mix_fill(shape, 1, MIX_INT32),
+             *zeros = mix_fill(shape, 0, MIX_INT32);
+  mix_list *x = r->is_classifier ? mix_dict_of("token_ids", ids, "padding_mask", ones, "segment_ids", zeros)
+                                 : mix_dict_of("token_ids", ids, "padding_mask", ones);
+  *step = (hub_step){.model = build(settings, r, policy),
+                     .x = x,
+                     .y = r->is_classifier ? whole_numbers(generator, MIX_SHAPE(batch), 2) : ids};
+  return step->model &&
+         mix_model_compile(step->model, .optimizer = mix_adamw(.learning_rate = 1e-4, .weight_decay = 0.01),
+                           .loss_object = mix_sparse_categorical_crossentropy(.from_logits = true)) == MIX_OK;
+}
+
+static bool run_step(void *context) {
+  const hub_step *step = context;
+  bool good = false;
+  MIX_SCOPE { good = mix_model_train_on_batch(step->model, step->x, step->y) != NULL; }
+  return good;
+}
+
+static bool measure(const bench_settings *settings, const hub_row *r, const char *policy, json_t *results) {
+  hub_step step;
+  const size_t before = mix_buffer_bytes();
+  mix_buffer_peak_reset();
+  if (!prepare(settings, r, policy, &step) || !run_step(&step)) return false;
+  mix_plan_report report;
+  if (mix_function_report(mix_model_train_function(step.model), &report, sizeof report)) return false;
+  static bench_candidate timed[1];
+  timed[0] = (bench_candidate){.run = run_step, .context = &step};
+  int rounds;
+  if (!bench_interleave(timed, 1, settings->quick ? 0.2 : 6, &rounds)) return false;
+  const size_t peak = mix_buffer_peak() - before;
+  int64_t weights = 0;
+  const mix_list *variables = mix_model_weights(step.model);
+  for (int i = 0; i < mix_list_count(variables); i++)
+    weights += mix_shape_size(mix_variable_shape(mix_list_get(variables, i)));
+  json_array_append_new(results,
+                        json_pack("{s:s, s:s, s:I, s:f, s:f, s:i, s:I, s:I}", "model", r->name, "policy",
+                                  policy, "parameters", (json_int_t)weights, "step_seconds", timed[0].median,
+                                  "best_seconds", timed[0].best, "rounds", rounds, "plan_bytes",
+                                  (json_int_t)report.peak_bytes, "buffer_peak_bytes", (json_int_t)peak));
+  if (settings->text)
+    printf("%-12s %-15s %12lld %11.2f %11.2f %9.1f %9.1f\n", r->name, policy, (long long)weights,
+           1e3 * timed[0].median, 1e3 * timed[0].best, (double)report.peak_bytes / (1 << 20),
+           (double)peak / (1 << 20));
+  return true;
+}
+
+bool bench_hub(const bench_settings *settings) {
+  json_t *results = json_array();
+  bool good = true;
+  if (settings->text)
+    printf("\nmodels of KerasHub, %d tokens, AdamW\n%-12s %-15s %12s %11s %11s %9s %9s\n", LENGTH, "model",
+           "policy", "parameters", "median ms", "best ms", "plan MiB", "peak MiB");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t p = 0; p < sizeof policies / sizeof *policies && good; p++) {
+      char name[64];
+      snprintf(name, sizeof name, "%s, %s", rows[i].name, policies[p]);
+      if (!bench_is_asked(settings, name)) continue;
+      MIX_SCOPE { good = measure(settings, &rows[i], policies[p], results); }
+      fflush(stdout);
+    }
+  json_object_set_new(settings->json, "hub", results);
+  return good;
+}
