@@ -11,6 +11,8 @@
 #define SPLIT(weight, tensor, axes) NAMED(weight, tensor) ",\"reshape\":[" axes "]},"
 #define SPLIT_TRANSPOSED(weight, tensor, axes)                                                               \
   NAMED(weight, tensor) ",\"transpose\":[1,0],\"reshape\":[" axes "]},"
+/* The output of a model whose logits come of its table, which some files have once more. */
+#define TIED(table) "{\"tensor\":\"lm_head\\\\.weight\",\"equal\":\"" table "\"}"
 #define LAYER "transformer_layer_([0-9]+)/"
 
 /* ---- GPT-2, whose kernels are (inputs, outputs), queries, keys and values in one ---- */
@@ -42,7 +44,8 @@ static const char gpt2[] =
     PLAIN("position_embedding/embeddings", "wpe.weight")
     NAMED("token_embedding/embeddings", "wte.weight")
     "}],"
-    "\"leave\":[\"h\\\\.[0-9]+\\\\.attn\\\\.(bias|masked_bias)\",\"lm_head\\\\.weight\"]}";
+    "\"leave\":[\"h\\\\.[0-9]+\\\\.attn\\\\.(bias|masked_bias)\","
+    TIED("wte.weight") "]}";
 /* clang-format on */
 
 /* ---- Llama, and what has its names: Mistral, Qwen ---- */
@@ -68,7 +71,7 @@ static const char llama[] =
     TRANSPOSED("token_embedding/reverse_embeddings", "lm_head.weight")
     NAMED("token_embedding/embeddings", "embed_tokens.weight")
     "}],"
-    "\"leave\":[\"lm_head\\\\.weight\",\"layers\\\\.[0-9]+\\\\.self_attn\\\\.rotary_emb\\\\.inv_freq\"]}";
+    "\"leave\":[" TIED("embed_tokens.weight") ",\"layers\\\\.[0-9]+\\\\.self_attn\\\\.rotary_emb\\\\.inv_freq\"]}";
 /* clang-format on */
 
 /* ---- BERT, whose old files have norms with gamma and beta ---- */

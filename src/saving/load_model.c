@@ -74,6 +74,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
   const bool former = mix_zero_weights_set(!file->preset || mix_preset_has_all(file)); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
   mix_zero_weights_set(former);
+  if (model && !mix_check_kept(model->layer, options->float32_layers, "model_load")) return NULL;
   if (model && model->state && !file->by_path) { /* legacy files say it in another form */
     json_decref(model->state->config);
     model->state->config = NULL;

@@ -15,8 +15,7 @@ static const char *text_of(const json_t *object, const char *key) {
 
 /* ---- from JSON ---- */
 
-static bool take_policy(mix_json_reader *reader, const json_t *config, mix_layer *layer) {
-  const json_t *value = json_object_get(config, "dtype");
+static bool take_policy(mix_json_reader *reader, const json_t *value, mix_layer *layer) {
   mix_policy *policy =
       value && !json_is_null(value) ? mix_policy_from_json(value, reader->semantics) : layer->policy;
   if (!policy) return false;
@@ -29,8 +28,9 @@ static bool take_policy(mix_json_reader *reader, const json_t *config, mix_layer
   return true;
 }
 
-/* What the object says of the model itself. own_policy: its config has a policy, which may be left out. */
-static bool take_class(mix_json_reader *reader, const json_t *object, mix_model *model, bool own_policy) {
+/* What the object says of the model itself. A family's model has its policy already. */
+static bool take_class(mix_json_reader *reader, const json_t *object, mix_model *model,
+                       const mix_hub_family *family) {
   static const char *const keys[] = {"module", "class_name", "config", "registered_name"};
   mix_layer *layer = model->layer;
   const json_t *config = json_object_get(object, "config");
@@ -47,10 +47,11 @@ static bool take_class(mix_json_reader *reader, const json_t *object, mix_model 
     mix_json_set(origin, keys[i], value ? mix_json_copy(value) : json_null());
   }
   json_t *options = json_object_get(origin, "config");
-  if (own_policy && !json_object_get(options, "dtype")) mix_json_set(options, "dtype", json_null());
+  const bool is_backbone = family && !json_object_get(config, "backbone"); /* its policy may be left out */
+  if (is_backbone && !json_object_get(options, "dtype")) mix_json_set(options, "dtype", json_null());
   if (name) layer->name = mix_intern(name);
   layer->class.name = mix_intern(text_of(object, "class_name"));
-  if (!take_policy(reader, config, layer)) return false;
+  if (!take_policy(reader, family ? NULL : json_object_get(config, "dtype"), layer)) return false;
   if (!mix_json_boolean_or(config, "trainable", true)) mix_layer_set_trainable(layer, false);
   return !mix_failed();
 }
@@ -83,8 +84,7 @@ mix_model *mix_reader_class(mix_json_reader *reader, const json_t *object, bool 
     return mix_fail_value("model_from_json: the config of '%.60s' is %s; expected an object", class_name,
                           mix_json_kind(config));
   mix_model *model = make(reader, &class, family, config);
-  const bool is_backbone = family && !json_object_get(config, "backbone");
-  return model && take_class(reader, object, model, is_backbone) ? model : NULL;
+  return model && take_class(reader, object, model, family) ? model : NULL;
 }
 
 /* ---- to JSON ---- */

@@ -393,5 +393,5 @@ mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
   const bool good = object && mix_keep_float32(object, options.float32_layers, "model_from_json");
   mix_model *model = good ? mix_model_from_object(object, &options, false) : NULL;
   json_decref(object);
-  return model;
+  return model && mix_check_kept(model->layer, options.float32_layers, "model_from_json") ? model : NULL;
 }

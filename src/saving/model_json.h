@@ -148,6 +148,8 @@ mix_policy *mix_map_of_sources(const mix_policy *map);
 mix_model *mix_model_under_map(mix_model *model, mix_policy *map, const mix_layer_class *const *classes);
 /* Changes it so that layers with a policy of 16 bits have float32 (mix_from_json_options). */
 bool mix_keep_float32(json_t *object, const char *const *layers, const char *call);
+/* False with an error: the model that was made has no such layer. Before, classes of KerasHub have none. */
+bool mix_check_kept(const mix_layer *model, const char *const *layers, const char *call);
 
 /* compile_config.c */
 /* The entries of a compile config, the optimizer included, and back: compiles the model. `written`: by which

@@ -68,32 +68,88 @@ static const char *name_of(const json_t *layer) {
   return name ? name : json_string_value(json_object_get(layer, "name"));
 }
 
-/* The layer of that path; NULL: none. `suggestion` sees the names at its end. */
-static json_t *layer_at(const json_t *object, const char *path, mix_did_you_mean *suggestion) {
+/* What follows the name and a slash in the path; NULL: the path does not begin so. */
+static const char *path_inside(const char *path, const char *name) {
+  const size_t length = name ? strlen(name) : 0;
+  return length && !strncmp(path, name, length) && path[length] == '/' ? path + length + 1 : NULL;
+}
+
+static bool is_of_keras_hub(const json_t *object) {
+  const char *name = json_string_value(json_object_get(object, "registered_name"));
+  return name && !strncmp(name, "keras_hub>", 10) && !mix_json_layers(json_object_get(object, "config"));
+}
+
+/* A class of KerasHub has its layers' policies in the dtype of its backbone, by their paths. */
+static void put_key(json_t *backbone, const char *key) {
+  json_t *config = json_object_get(backbone, "config"), *dtype = json_object_get(config, "dtype");
+  if (policy_name(dtype) && !is_16_bit(dtype)) return;
+  if (!is_map(dtype))
+    mix_json_set(config, "dtype",
+                 json_pack("{s:s,s:s,s:{s:o,s:{}},s:n}", "module", "keras.dtype_policies", "class_name",
+                           "DTypePolicyMap", "config", "default_policy",
+                           dtype ? json_incref(dtype) : json_null(), "policy_map", "registered_name"));
+  json_t *map = json_object_get(json_object_get(config, "dtype"), "config");
+  mix_json_set(json_object_get(map, "policy_map"), key, json_string("float32"));
+}
+
+/* A task's own layers have the backbone's dtype, and its table of tokens may lie deeper in that. */
+static void keep_by_map(json_t *object, const char *path) {
+  char key[600];
+  json_t *backbone = json_object_get(json_object_get(object, "config"), "backbone");
+  const char *name = backbone ? name_of(backbone) : NULL, *inside = path_inside(path, name);
+  if (name && !strcmp(path, name)) {
+    set_policy(backbone, is_16_bit, json_string("float32"));
+    return;
+  }
+  snprintf(key, sizeof key, backbone && !inside ? "(.*/)?%.500s(/.*)?" : "%.500s(/.*)?",
+           inside ? inside : path);
+  put_key(backbone ? backbone : object, key);
+}
+
+/* False: there is no layer of that path. `suggestion` sees the names at its end. */
+static bool keep(json_t *object, const char *path, mix_did_you_mean *suggestion) {
   json_t *layer, *layers = mix_json_layers(json_object_get(object, "config"));
   size_t i;
+  if (is_of_keras_hub(object)) return keep_by_map(object, path), true; /* mix_check_kept looks for it */
   json_array_foreach(layers, i, layer) {
-    const char *name = name_of(layer);
+    const char *name = name_of(layer), *inside = name ? path_inside(path, name) : NULL;
     if (!name || !json_is_object(layer)) continue;
-    const size_t length = strlen(name);
     mix_did_you_mean_try(suggestion, name);
-    if (!strcmp(path, name)) return layer;
-    if (strncmp(path, name, length) || path[length] != '/') continue;
-    json_t *inner = layer_at(layer, path + length + 1, suggestion);
-    if (inner) return inner;
+    if (!strcmp(path, name)) return set_policy(layer, is_16_bit, json_string("float32")), true;
+    if (inside && keep(layer, inside, suggestion)) return true;
   }
-  return NULL;
+  return false;
+}
+
+static bool fail_unknown(const char *path, mix_did_you_mean *suggestion, const char *call) {
+  char hint[100];
+  return mix_fail_value("%s: float32_layers: the model has no layer '%s'%s", call, path,
+                        mix_did_you_mean_hint(suggestion, hint, sizeof hint));
 }
 
 bool mix_keep_float32(json_t *object, const char *const *layers, const char *call) {
   for (int i = 0; layers && layers[i]; i++) {
-    char hint[100];
     mix_did_you_mean suggestion = {.word = layers[i]};
-    json_t *layer = layer_at(object, layers[i], &suggestion);
-    if (!layer)
-      return mix_fail_value("%s: float32_layers: the model has no layer '%s'%s", call, layers[i],
-                            mix_did_you_mean_hint(&suggestion, hint, sizeof hint));
-    set_policy(layer, is_16_bit, json_string("float32"));
+    if (!keep(object, layers[i], &suggestion)) return fail_unknown(layers[i], &suggestion, call);
+  }
+  return true;
+}
+
+static bool has_layer(const mix_layer *layer, const char *path, mix_did_you_mean *suggestion) {
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    const char *inside = path_inside(path, inner->name);
+    mix_did_you_mean_try(suggestion, inner->name);
+    if (!strcmp(path, inner->name) || (inside && has_layer(inner, inside, suggestion))) return true;
+  }
+  return false;
+}
+
+bool mix_check_kept(const mix_layer *model, const char *const *layers, const char *call) {
+  for (int i = 0; layers && layers[i]; i++) {
+    const char *slash = strrchr(layers[i], '/');
+    mix_did_you_mean suggestion = {.word = slash ? slash + 1 : layers[i]};
+    if (!has_layer(model, layers[i], &suggestion)) return fail_unknown(layers[i], &suggestion, call);
   }
   return true;
 }

@@ -96,17 +96,41 @@ static bool read_weight(const reader *r, const char *name, mix_variable *variabl
   return !mix_failed();
 }
 
+/* The same bytes of one dtype. */
+static bool are_equal(const mix_stored_tensor *a, const mix_stored_tensor *b) {
+  if (!b || a->dtype != b->dtype || a->bytes != b->bytes || !mix_shape_equal(a->shape, b->shape))
+    return false;
+  const char *x = mix_memory_map(a->file, MIX_MAP_READ),
+             *y = x ? mix_memory_map(b->file, MIX_MAP_READ) : NULL;
+  const bool equal = y && !memcmp(x + a->offset, y + b->offset, a->bytes);
+  if (y) mix_memory_unmap(b->file);
+  if (x) mix_memory_unmap(a->file);
+  return equal;
+}
+
 /* A tensor that becomes no weight is a mistake in names, unless the map says that it may be left. */
+static bool check_used(const reader *r, const mix_stored_tensor *tensor) {
+  const char *equal;
+  const bool left = mix_weight_map_leaves(r->map, tensor->name, has_tensor, r, &equal);
+  if (mix_failed()) return false;
+  if (left && equal && !r->assign && !are_equal(tensor, mix_safetensors_find(r->file, equal)))
+    return mix_fail_value(
+        "%s: '%.200s' in %s becomes no weight of the model, which has '%.200s' in its place, and their "
+        "values differ; expected equal ones. A model with an output of its own (of KerasHub's Llama and "
+        "others \"tie_word_embeddings\": false) takes it, and a map of your own may leave it",
+        r->call, tensor->name, r->path, equal);
+  return left ||
+         mix_fail_value("%s: '%.200s' in %s becomes no weight of the model; the list \"leave\" of a weight "
+                        "map (--weight-map) names what is to be left",
+                        r->call, tensor->name, r->path);
+}
+
 static bool check_all_used(const reader *r) {
-  for (int i = 0; i < mix_safetensors_count(r->file); i++) {
-    const char *name = mix_safetensors_at(r->file, i)->name;
-    if (!r->used[i] && !mix_weight_map_leaves(r->map, name))
-      return mix_fail_value(
-          "%s: '%.200s' in %s becomes no weight of the model; the list \"leave\" of a weight "
-          "map (--weight-map) names what is to be left",
-          r->call, name, r->path);
-  }
-  return true;
+  bool good = true;
+  for (int i = 0; i < mix_safetensors_count(r->file) && good; i++)
+    if (!r->used[i])
+      MIX_SCOPE { good = check_used(r, mix_safetensors_at(r->file, i)); }
+  return good;
 }
 
 static bool read_weights(reader *r, mix_list *weights, const char **names) {

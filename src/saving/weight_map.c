@@ -23,10 +23,15 @@ typedef struct rule {
   mix_mapped_weight how;    /* without its name */
 } rule;
 
+typedef struct left_out {
+  regex_t tensor;
+  char *equal; /* the tensor whose values it must have; NULL: any */
+} left_out;
+
 struct mix_weight_map {
   mix_object object;
   rule *rules;
-  regex_t *left_out;
+  left_out *left_out;
   int count, capacity, left_count, left_capacity;
   char *prefixes[MAX_NAMES]; /* NULL: no further one */
 };
@@ -41,7 +46,10 @@ static void finalize(void *object) {
     regfree(&map->rules[i].weight);
     free_names(map->rules[i].tensors);
   }
-  for (int i = 0; i < map->left_count; i++) regfree(&map->left_out[i]);
+  for (int i = 0; i < map->left_count; i++) {
+    regfree(&map->left_out[i].tensor);
+    mix_free(map->left_out[i].equal);
+  }
   mix_free(map->rules);
   mix_free(map->left_out);
   free_names(map->prefixes);
@@ -169,12 +177,25 @@ static bool read_rule(mix_weight_map *map, const json_t *json, const place *at) 
          read_transposition(r, json_object_get(json, "transpose"), at);
 }
 
+/* An expression, or {"tensor": expression, "equal": the name of another tensor}. */
 static bool read_left_out(mix_weight_map *map, const json_t *list, const place *at) {
+  static const char *const known[] = {"tensor", "equal", NULL};
   for (size_t i = 0; i < json_array_size(list); i++) {
-    if (!mix_reserve(&map->left_out, &map->left_capacity, map->left_count + 1, sizeof *map->left_out) ||
-        !compile(&map->left_out[map->left_count], json_array_get(list, i), at, "an item of leave"))
+    const json_t *item = json_array_get(list, i), *equal = json_object_get(item, "equal");
+    const bool is_object = json_is_object(item);
+    if (is_object && (!json_is_string(equal) || !check_members(item, known, at)))
+      return mix_failed()
+                 ? false
+                 : mix_fail_value("%s: equal in an item of leave is %s; expected the name of a tensor",
+                                  at->text, equal ? mix_json_kind(equal) : "missing");
+    if (!mix_reserve(&map->left_out, &map->left_capacity, map->left_count + 1, sizeof *map->left_out))
+      return false;
+    left_out *left = &map->left_out[map->left_count];
+    *left = (left_out){.equal = NULL};
+    if (!compile(&left->tensor, is_object ? json_object_get(item, "tensor") : item, at, "an item of leave"))
       return false;
     map->left_count++;
+    if (is_object && !(left->equal = mix_strdup(json_string_value(equal)))) return false;
   }
   return true;
 }
@@ -282,15 +303,26 @@ bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_has_
   return true;
 }
 
-bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor) {
+/* With or without one of the prefixes. */
+static bool is_left(const mix_weight_map *map, const regex_t *expression, const char *tensor) {
   regmatch_t groups[GROUPS];
+  if (fits(expression, tensor, groups)) return true;
+  for (int k = 0; k < MAX_NAMES && map->prefixes[k]; k++) {
+    const size_t length = strlen(map->prefixes[k]);
+    if (!strncmp(tensor, map->prefixes[k], length) && fits(expression, tensor + length, groups)) return true;
+  }
+  return false;
+}
+
+bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor, mix_has_tensor *has,
+                           const void *context, const char **equal) {
+  *equal = NULL;
   for (int i = 0; map && i < map->left_count; i++) {
-    if (fits(&map->left_out[i], tensor, groups)) return true;
-    for (int k = 0; k < MAX_NAMES && map->prefixes[k]; k++) {
-      const size_t length = strlen(map->prefixes[k]);
-      if (!strncmp(tensor, map->prefixes[k], length) && fits(&map->left_out[i], tensor + length, groups))
-        return true;
-    }
+    if (!is_left(map, &map->left_out[i].tensor, tensor)) continue;
+    mix_mapped_weight found = {.tensor = NULL};
+    if (map->left_out[i].equal) find_name(map, map->left_out[i].equal, has, context, &found);
+    *equal = found.tensor;
+    return !mix_failed();
   }
   return false;
 }

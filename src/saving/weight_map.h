@@ -30,8 +30,10 @@ typedef bool mix_has_tensor(const void *context, const char *tensor);
  * several names of a tensor that which `has` says is there, or the first. False with the error recorded. */
 bool mix_weight_map_find(const mix_weight_map *map, const char *weight, mix_has_tensor *has,
                          const void *context, mix_mapped_weight *found);
-/* May the tensor be left out? */
-bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor);
+/* May the tensor be left out? `equal` becomes the name of the tensor whose values it must have for that, in
+ * the scope, or NULL. */
+bool mix_weight_map_leaves(const mix_weight_map *map, const char *tensor, mix_has_tensor *has,
+                           const void *context, const char **equal);
 /* The tensor as the weight gets it. NULL with the error recorded. */
 mix_tensor *mix_mapped_weight_value(const mix_mapped_weight *mapped, mix_tensor *tensor, mix_shape shape);
 /* The shape before the reshape of a weight of that shape; rank -1: the map joins another number of axes. */

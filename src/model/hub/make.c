@@ -42,6 +42,11 @@ mix_model *mix_hub_make(const mix_hub_family *family, const json_t *config, cons
       !mix_fields_resolve(&fields, options))
     return NULL;
   mix_model *model = family->build(options);
+  if (model &&
+      options->policy) { /* the object that its layers have: keys of a map are sought in all of them */
+    mix_release(model->layer->policy);
+    model->layer->policy = mix_retain(options->policy);
+  }
   mix_fields_release(&fields, options);
   return mix_failed() ? NULL : model;
 }

@@ -137,11 +137,11 @@ static mix_list *decoder_call(mix_layer *layer, const mix_call_args *args) {
   if (!y) return NULL;
   if (d->options.form->parallel) {
     mix_tensor *fed = feed_forward(d, x);
-    return mix_one_result(fed ? mix_add(mix_add(fed, y), x) : NULL);
+    return mix_one_result(fed ? mix_hub_sum(mix_hub_sum(fed, y), x) : NULL);
   }
-  y = mix_add(y, x);
+  y = mix_hub_sum(y, x);
   mix_tensor *fed = feed_forward(d, y);
-  return mix_one_result(fed ? mix_add(fed, y) : NULL);
+  return mix_one_result(fed ? mix_hub_sum(fed, y) : NULL);
 }
 
 static bool decoder_check(void *options, const mix_layer_kind *kind) {

@@ -138,11 +138,13 @@ static mix_list *disentangled_call(mix_layer *layer, const mix_call_args *args) 
   const double scale = 1 / sqrt(3 * (double)heads.dims[3]);
   const mix_shape shape = MIX_SHAPE(of_x.dims[0], heads.dims[2], of_x.dims[1], of_x.dims[1]);
   mix_tensor *scores = mix_times(mix_einsum("aecd,abcd->acbe", 2, (mix_tensor *[]){key, query}), scale);
-  scores =
-      mix_add(scores, position_scores(d, query, key, mix_call(d->position_dropout, relative), shape, scale));
+  scores = mix_hub_sum(scores,
+                       position_scores(d, query, key, mix_call(d->position_dropout, relative), shape, scale));
   mix_tensor *kept = mix_call(d->softmax, scores, .mask = mask ? mix_expand_dims(mask, 1) : NULL);
   kept = mix_call(d->dropout, kept);
-  mix_tensor *result = kept ? mix_einsum("acbe,aecd->abcd", 2, (mix_tensor *[]){kept, value}) : NULL;
+  mix_tensor *mixed[2] = {kept, value};
+  mix_tensor *result =
+      kept && mix_attention_promote(mixed, 2) ? mix_einsum("acbe,aecd->abcd", 2, mixed) : NULL;
   return mix_one_result(result ? mix_call(d->output, mix_reshape(result, of_x)) : NULL);
 }
 
@@ -202,10 +204,10 @@ static mix_list *encoder_call(mix_layer *layer, const mix_call_args *args) {
   if (!x || !relative || mix_failed()) return NULL;
   mix_tensor *y =
       mix_call(e->attention, x, .arguments = mask ? mix_list_of(relative, mask) : mix_list_of(relative));
-  x = mix_call(e->attention_norm, mix_add(mix_call(e->attention_dropout, y), x));
+  x = mix_call(e->attention_norm, mix_hub_sum(mix_call(e->attention_dropout, y), x));
   y = mix_hub_activate("gelu", mix_call(e->intermediate, x));
   y = mix_call(e->dropout, mix_call(e->output, y));
-  return mix_one_result(mix_call(e->norm, mix_add(y, x)));
+  return mix_one_result(mix_call(e->norm, mix_hub_sum(y, x)));
 }
 
 MIX_LAYER_KIND_ONLY(hub_disentangled_encoder, mix_hub_disentangled_encoder_options, .fields = fields,

@@ -38,6 +38,9 @@ extern const mix_value_kind mix_field_hub_activation;
 /* A mask of keys (batch, keys) as one of scores (batch, 1, keys), bool. NULL for NULL. */
 mix_tensor *mix_hub_attention_mask(mix_tensor *padding_mask);
 
+/* x + y, which have two dtypes where a map of policies gave the layers several: Keras promotes them. */
+mix_tensor *mix_hub_sum(mix_tensor *x, mix_tensor *y);
+
 /* A symbolic tensor, for calls whose sizes are unknown: layers are called again on known ones. */
 mix_tensor *mix_hub_symbolic(mix_dtype dtype, mix_shape shape);
 

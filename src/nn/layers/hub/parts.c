@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/alloc.h"
 #include "nn/layers/activation_functions.h"
+#include "nn/layers/attention/attention.h"
 #include "nn/layers/hub/hub.h"
 #include "nn/weights/weights.h"
 #include <string.h>
@@ -75,6 +76,11 @@ const mix_value_kind mix_field_hub_activation = {"a string", sizeof(char *),  re
                                                  write,      read_activation, NULL};
 
 /* ---- tensors ---- */
+
+mix_tensor *mix_hub_sum(mix_tensor *x, mix_tensor *y) {
+  mix_tensor *operands[2] = {x, y};
+  return x && y && mix_attention_promote(operands, 2) ? mix_add(operands[0], operands[1]) : NULL;
+}
 
 mix_tensor *mix_hub_symbolic(mix_dtype dtype, mix_shape shape) {
   mix_node *node = mix_node_placeholder(dtype, shape, true);

@@ -1,6 +1,7 @@
 /* The layers of T5 (Raffel et al.; arXiv:1910.10683), whose scores have a learned bias of the distance. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/layers/attention/attention.h"
 #include "nn/layers/hub/hub.h"
 #include "ops/with_number.h"
 #include <math.h>
@@ -138,7 +139,9 @@ static mix_list *attention_call(mix_layer *layer, const mix_call_args *args) {
   if (!bias) return NULL;
   scores = mix_add(scores, mix_cast(bias, mix_tensor_dtype(scores)));
   mix_tensor *kept = mix_call(a->dropout, mix_softmax(scores));
-  mix_tensor *result = kept ? mix_einsum("bnqk,bknd->bqnd", 2, (mix_tensor *[]){kept, value}) : NULL;
+  mix_tensor *mixed[2] = {kept, value};
+  mix_tensor *result =
+      kept && mix_attention_promote(mixed, 2) ? mix_einsum("bnqk,bknd->bqnd", 2, mixed) : NULL;
   if (!result) return NULL;
   result = mix_reshape(
       result, MIX_SHAPE(shape.dims[0], shape.dims[1], a->options.num_heads * a->options.key_value_dim));
@@ -228,7 +231,7 @@ static mix_tensor *feed_forward(const t5_layer *t, mix_tensor *x) {
   mix_tensor *inner = mix_hub_activate(t->options.activation, mix_call(t->input, y));
   if (t->gate && inner) inner = mix_multiply(inner, mix_call(t->gate, y));
   y = mix_call(t->dropout, mix_call(t->output, mix_call(t->dropout, inner)));
-  return y ? mix_add(y, x) : NULL;
+  return y ? mix_hub_sum(y, x) : NULL;
 }
 
 static mix_tensor *cross(const t5_layer *t, mix_tensor *x, mix_tensor *encoded, mix_tensor *mask) {
@@ -236,7 +239,7 @@ static mix_tensor *cross(const t5_layer *t, mix_tensor *x, mix_tensor *encoded, 
   if (!y || !encoded) return NULL;
   mix_list *results = mix_call_outputs(t->cross, y, .arguments = mix_list_of(mask, encoded));
   y = results ? mix_call(t->cross_dropout, mix_list_get(results, 0)) : NULL;
-  return y ? mix_add(y, x) : NULL;
+  return y ? mix_hub_sum(y, x) : NULL;
 }
 
 static mix_list *layer_call(mix_layer *layer, const mix_call_args *args) {
@@ -250,7 +253,7 @@ static mix_list *layer_call(mix_layer *layer, const mix_call_args *args) {
       mix_call_outputs(t->attention, y, .arguments = bias ? mix_list_of(mask, bias) : mix_list_of(mask));
   if (!results) return NULL;
   bias = mix_list_get(results, 1);
-  x = mix_add(mix_call(t->attention_dropout, mix_list_get(results, 0)), x);
+  x = mix_hub_sum(mix_call(t->attention_dropout, mix_list_get(results, 0)), x);
   if (t->cross) x = cross(t, x, argument(args, 2), argument(args, 1));
   x = x ? feed_forward(t, x) : NULL;
   return x ? mix_list_of(x, bias) : NULL;

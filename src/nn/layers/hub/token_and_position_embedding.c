@@ -31,7 +31,7 @@ static mix_status token_and_position_build(mix_layer *layer, int count, const mi
 static mix_list *token_and_position_call(mix_layer *layer, const mix_call_args *args) {
   const token_and_position *t = layer->data;
   mix_tensor *rows = mix_call(t->tokens, mix_call_input(args, 0));
-  mix_tensor *sum = rows ? mix_add(rows, mix_call(t->positions, rows)) : NULL;
+  mix_tensor *sum = rows ? mix_hub_sum(rows, mix_call(t->positions, rows)) : NULL;
   if (sum && rows->mask && !sum->mask) sum->mask = mix_retain(rows->mask);
   return mix_one_result(sum);
 }

@@ -62,7 +62,7 @@ static mix_tensor *attend(const transformer *t, mix_layer *attention, mix_layer 
   if (!x) return NULL;
   x = mix_call(attention, x, .arguments = mix_list_of(value ? value : x), .attention_mask = mask,
                .use_causal_mask = t->options.is_decoder && !value);
-  x = mix_add(mix_call(dropout, x), input);
+  x = mix_hub_sum(mix_call(dropout, x), input);
   return first ? x : mix_call(norm, x);
 }
 
@@ -83,7 +83,7 @@ static mix_list *transformer_call(mix_layer *layer, const mix_call_args *args) {
   if (!x) return NULL;
   mix_tensor *y = first ? mix_call(t->norm, x) : x;
   y = mix_hub_activate(t->options.activation, mix_call(t->intermediate, y));
-  y = mix_add(mix_call(t->dropout, mix_call(t->output, y)), x);
+  y = mix_hub_sum(mix_call(t->dropout, mix_call(t->output, y)), x);
   return mix_one_result(first ? y : mix_call(t->norm, y));
 }
 

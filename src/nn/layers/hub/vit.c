@@ -57,7 +57,7 @@ static mix_list *patches_call(mix_layer *layer, const mix_call_args *args) {
                                          MIX_SHAPE(shape.dims[0], 1, shape.dims[3]));
     x = token ? mix_concat(2, (mix_tensor *[]){token, x}, 1) : NULL;
   }
-  return mix_one_result(x && positions ? mix_add(x, positions) : NULL);
+  return mix_one_result(x && positions ? mix_hub_sum(x, positions) : NULL);
 }
 
 static mix_shape patches_output_shape(mix_layer *layer, int count, const mix_shape *shapes) {
@@ -164,8 +164,8 @@ static mix_list *block_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0), *y = mix_call(b->norms[0], x);
   if (!y) return NULL;
   y = mix_call(b->dropout, mix_call(b->attention, y, .arguments = mix_list_of(y)));
-  x = mix_add(y, x);
-  return mix_one_result(mix_add(x, mix_call(b->mlp, mix_call(b->norms[1], x))));
+  x = mix_hub_sum(y, x);
+  return mix_one_result(mix_hub_sum(x, mix_call(b->mlp, mix_call(b->norms[1], x))));
 }
 MIX_LAYER_KIND_ONLY(hub_vit_block, mix_hub_vit_options, .fields = fields, .keras3_only = true,
                     MIX_LAYER_CLASS(.name = "ViTEncoderBlock", .instance_size = sizeof(block),
