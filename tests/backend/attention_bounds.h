@@ -221,7 +221,8 @@ static inline bool left_out(const attention_form *f, attention_fault fault, int6
   return f->without == fault && at / BLOCK == (count - 1) / BLOCK;
 }
 
-/* The gradients of a row's scores: two operations after the sums, and two of the scale, which is rounded. */
+/* The gradients of a row's scores: two operations after the sums, and two of the scale, which is rounded. In
+ * bfloat16 they are rounded. */
 static inline void score_gradients(const attention_form *f, const attention_operands *x,
                                    const attention_row *r, bounded *ds) {
   const attention_case *c = f->of;
@@ -244,6 +245,7 @@ static inline void score_gradients(const attention_form *f, const attention_oper
     if (a->scale != 1 && f->without != SCALE) ds[key] = product(ds[key], exact(a->scale), share_of(f, 2));
     ds[key] = stored_if_plain(f, ds[key]);
     if (!a->mask_adds && !r->attends[key] && f->without != MASK) ds[key] = exact(0);
+    if (f->dtype == MIX_BFLOAT16 && !f->plain) ds[key] = rounded(ds[key], f->dtype);
     if (left_out(f, LAST_KEYS, key, c->keys)) ds[key] = exact(0);
   }
 }

@@ -15,6 +15,7 @@
  * by MIXTAPE_BF16_PAIRS. BFMLALT and BFMLALB multiply as many numbers an instruction as FMLA of float32. */
 #define MIX_NEEDS_FP16 (MIX_CPU_NEON | MIX_CPU_NEON_FP16)
 #define MIX_NEEDS_PAIRS (MIX_CPU_NEON | MIX_CPU_NEON_BF16 | MIX_CPU_BF16_PAIRS)
+#define MIX_PAIR_SETS(X, ...) X(neonbf16, MIX_NEEDS_PAIRS, neon, ##__VA_ARGS__)
 #define MIX_SPECIAL_PRODUCTS(X)                                                                              \
   X(f16_t4x16, MIX_FLOAT16, mix_gemm_t4x16_neonfp16, "f16_t4x16_neonfp16", MIX_NEEDS_FP16, NULL,             \
     MIX_ACCUMULATE_BLOCKED, "float16 sums in short chains, added in float32: not measured")                  \

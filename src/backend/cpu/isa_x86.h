@@ -21,6 +21,8 @@
 #define MIX_NEEDS_PAIRS (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS)
 #define MIX_NEEDS_AMX (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 
+#define MIX_PAIR_SETS(X, ...) X(avx512bf16, MIX_NEEDS_PAIRS, avx512, ##__VA_ARGS__)
+
 /* In the order of choice. Of the blocked sums first those that `auto` takes for large products alone. */
 #define MIX_SPECIAL_PRODUCTS(X)                                                                              \
   X(f16_t4x32, MIX_FLOAT16, mix_gemm_t4x32_avx512fp16, "f16_t4x32_avx512fp16", MIX_NEEDS_FP16, NULL,         \

@@ -131,6 +131,7 @@ static void differentiate(const geometry *g, const row *r, double *p, double *dp
   for (int64_t key = 0; key < g->keys; key++) {
     const bool passes = g->attributes->mask_adds || attends(g, r, key);
     dp[key] = passes ? p[key] * (dp[key] - sum) * scale_of(g) : 0;
+    if (g->dtype == MIX_BFLOAT16) dp[key] = rounded(g, dp[key]);
   }
   for (int64_t d = 0; d < g->dim; d++) {
     double dq = 0;

@@ -130,6 +130,7 @@ void mix_emit_attention_grad(mix_emitter *e, const mix_ir_node *node) {
                 inner = mix_hlo_multiply(w, wide_p, mix_hlo_subtract(w, dp, mean));
   mix_hlo ds = mix_hlo_multiply(w, inner, mix_hlo_like(w, inner, h.a->scale));
   if (!h.a->mask_adds) ds = mix_hlo_select(w, h.attends, ds, mix_hlo_like(w, ds, 0));
+  if (h.dtype == MIX_BFLOAT16) ds = widened(&h, rounded(&h, ds));
   mix_emit_result(e, node, 0, over_keys(&h, ds, widened(&h, h.key)));
   mix_emit_result(e, node, 1, over_queries(&h, ds, widened(&h, h.query)));
   mix_emit_result(e, node, 2, over_queries(&h, kept, dy));
