@@ -38,7 +38,8 @@ static void help(void) {
   printf("usage: bench [OPTION...]\n\n  --only ");
   print_tables(stdout);
   printf("\n                     one table\n"
-         "  --rows TEXT        of layers, latency and hub: the rows in whose name this is found\n"
+         "  --rows TEXT        of layers, latency, decoding and hub: the rows in whose name this is found\n"
+         "  --export FOLDER    of latency: writes the models as FOLDER/NAME.onnx, for peers\n"
          "  --quick            fewer rounds and smaller models\n"
          "  --units N          units of the hidden layers of the guide's model\n"
          "  --batch-size N     examples in a batch\n"
@@ -59,9 +60,10 @@ static bool is_table(const char *name) {
   return false;
 }
 
-/* --only and --help are this program's own; `mixtape bench` parses the rest. CLI_OK to go on, -1 after
- * --help, else the exit code. */
+/* --only, --export and --help are this program's own; `mixtape bench` parses the rest. CLI_OK to go on, -1
+ * after --help, else the exit code. */
 static int parse(int argc, char **argv, cli_options *options, const char **only) {
+  const char *folder = NULL;
   static char command[] = "bench";
   char **rest = calloc((size_t)argc + 1, sizeof *rest);
   if (!rest) return CLI_FAILED;
@@ -73,12 +75,15 @@ static int parse(int argc, char **argv, cli_options *options, const char **only)
       code = -1;
     } else if (cli_is_option(argc, argv, &i, "--only", only)) {
       if (!is_table(*only)) code = CLI_USAGE;
+    } else if (cli_is_option(argc, argv, &i, "--export", &folder)) {
+      if (!folder) code = CLI_USAGE;
     } else {
       rest[count++] = argv[i];
     }
   }
   if (!code) code = cli_parse(command, CLI_BENCH, count, rest, options);
   free(rest);
+  options->output = folder;
   if (!code && (options->advise || cli_is_model_file(options) || strcmp(options->policy, "float32"))) {
     fprintf(stderr, "bench: --advise and --policy belong to `mixtape bench`\n");
     code = CLI_USAGE;

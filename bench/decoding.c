@@ -102,6 +102,9 @@ bool bench_decoding(const bench_settings *settings) {
            "kept keys", "whole window", "ratio");
   for (int64_t batch = 1; batch <= 8 && good; batch *= 8)
     for (size_t i = 0; i < sizeof policies / sizeof *policies && good; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "batch %lld, %s", (long long)batch, policies[i]);
+      if (!bench_is_asked(settings, name)) continue;
       MIX_SCOPE { good = one(settings, policies[i], batch, rows); }
       fflush(stdout);
     }

@@ -26,6 +26,10 @@ typedef struct hub_step {
   mix_tensor *y;
 } hub_step;
 
+static int64_t words(const bench_settings *settings, const hub_row *r) {
+  return settings->quick ? 1000 : r->vocabulary;
+}
+
 static mix_model *build(const bench_settings *settings, const hub_row *r, const char *policy) {
   const int layers = settings->quick ? 1 : 12, units = settings->quick ? 48 : 768;
   char text[1024];
@@ -35,7 +39,7 @@ static mix_model *build(const bench_settings *settings, const hub_row *r, const 
            " \"vocabulary_size\": %lld, \"num_layers\": %d, \"num_heads\": 12, \"hidden_dim\": %d,"
            " \"intermediate_dim\": %d, \"dropout\": 0.1, %s}}}}",
            r->task, r->task, r->is_classifier ? "\"num_classes\": 2, \"dropout\": 0.1, " : "", r->backbone,
-           r->backbone, policy, (long long)r->vocabulary, layers, units, 4 * units, r->options);
+           r->backbone, policy, (long long)words(settings, r), layers, units, 4 * units, r->options);
   mix_set_semantics("keras3");
   return mix_model_from_json(text);
 }
@@ -50,8 +54,8 @@ static bool prepare(const bench_settings *settings, const hub_row *r, const char
   const int64_t batch = settings->batch ? settings->batch : BATCH;
   const mix_shape shape = MIX_SHAPE(batch, LENGTH);
   mix_generator *generator = mix_generator_new(1);
-  mix_tensor *ids = whole_numbers(generator, shape, r->vocabulary), *ones = mix_fill(shape, 1, MIX_INT32),
-             *zeros = mix_fill(shape, 0, MIX_INT32);
+  mix_tensor *ids = whole_numbers(generator, shape, words(settings, r)),
+             *ones = mix_fill(shape, 1, MIX_INT32), *zeros = mix_fill(shape, 0, MIX_INT32);
   mix_list *x = r->is_classifier ? mix_dict_of("token_ids", ids, "padding_mask", ones, "segment_ids", zeros)
                                  : mix_dict_of("token_ids", ids, "padding_mask", ones);
   *step = (hub_step){.model = build(settings, r, policy),

@@ -14,13 +14,14 @@ typedef struct example {
 
 static mix_model *dense(int64_t side) {
   (void)side;
-  mix_model *model = mix_sequential(mix_list_of(mix_dense(64, "relu"), mix_dense(64, "relu"), mix_dense(10)));
-  return mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 784)) == MIX_OK ? model : NULL;
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(784));
+  mix_tensor *y = mix_call(mix_dense(64, "relu"), mix_call(mix_dense(64, "relu"), x));
+  return mix_model_new(x, mix_call(mix_dense(10), y));
 }
 static mix_model *lstm(int64_t side) {
   (void)side;
-  mix_model *model = mix_sequential(mix_list_of(mix_lstm(LSTM_UNITS)));
-  return mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, LSTM_STEPS, LSTM_UNITS)) == MIX_OK ? model : NULL;
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(LSTM_STEPS, LSTM_UNITS));
+  return mix_model_new(x, mix_call(mix_lstm(LSTM_UNITS), x));
 }
 static mix_model *images(const char *name, int64_t side) {
   cli_options options;
@@ -101,9 +102,18 @@ static json_t *measure(const example *e, const char *form, request *r, bool (*ca
                    "p99_microseconds", p99, "p999_microseconds", p999, "calls", count);
 }
 
+/* --export */
+static bool export_model(const example *e, mix_model *model, const char *folder) {
+  char path[1024];
+  if (!folder) return true;
+  snprintf(path, sizeof path, "%.900s/%s.onnx", folder, e->name);
+  return mix_model_export(model, path) == MIX_OK;
+}
+
 static bool one(const example *e, const bench_settings *settings, json_t *rows) {
   request r = {0};
   bool good = prepare(e, settings->quick ? 32 : 224, &r);
+  good = good && export_model(e, r.model, settings->options->output);
   json_t *function = good ? measure(e, "function", &r, call_function, settings) : NULL,
          *predict = function ? measure(e, "predict", &r, call_predict, settings) : NULL;
   if (function) json_array_append_new(rows, function);

@@ -416,6 +416,25 @@ static void epochs_by_what_feeds_them(void **state) {
   json_decref(object);
 }
 
+static void rows_by_their_names(void **state) {
+  (void)state;
+  json_t *object = printed(run_program_to(
+             NULL, (const char *const[]){"bench", SMALL, "--only", "layers", "--rows", "GRU, 64", NULL})),
+         *layers = json_object_get(object, "layers");
+  assert_int_equal(json_array_size(layers), 6); /* two passes in three policies */
+  for (size_t i = 0; i < 6; i++)
+    assert_has(json_string_value(json_object_get(json_array_get(layers, i), "layer")), "GRU, 64");
+  json_decref(object);
+  object =
+      printed(run_benchmark("bench", (const char *const[]){"--quick", "--json", "--threads", "2", "--only",
+                                                           "hub", "--rows", "BERT base, mixed", NULL}));
+  const json_t *hub = json_object_get(object, "hub"), *row = json_array_get(hub, 0);
+  assert_int_equal(json_array_size(hub), 1);
+  assert_string_equal(json_string_value(json_object_get(row, "policy")), "mixed_bfloat16");
+  assert_true(number(row, "step_seconds") > 0 && number(row, "plan_bytes") >= 4 * number(row, "parameters"));
+  json_decref(object);
+}
+
 /* Tables of the benchmark program are unknown to `mixtape bench`. */
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
@@ -463,6 +482,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_of_each_policy),
       cmocka_unit_test(layers_of_each_policy),
+      cmocka_unit_test(rows_by_their_names),
       cmocka_unit_test(figures_beside_their_goals),
       cmocka_unit_test(advice_follows_the_instruction_set),
       cmocka_unit_test(convolutions_are_advised),
