@@ -39,7 +39,7 @@ def apart(made, wanted):
     if made.shape != wanted.shape or not numpy.array_equal(numpy.isfinite(made), finite):
         return numpy.inf
     made, wanted = numpy.extract(finite, made), numpy.extract(finite, wanted)
-    return float(abs(made - wanted).max() / abs(wanted).max()) if made.size else 0.0
+    return float(abs(made - wanted).max() / (abs(wanted).max() or 1)) if made.size else 0.0
 
 
 def trains_alike(program, stem, recorded, options, folder, bound):

@@ -180,6 +180,29 @@ static void outputs_of_attention_are_quantized_as_in_keras_hub(void **state) {
   }
 }
 
+/* In a window of padding alone attention gives 0, as KerasHub's softmax does: the result there is of the
+ * position's own token. */
+static void a_window_of_padding_gives_nothing(void **state) {
+  (void)state;
+  mix_model *model = mix_model_from_json(
+      "{\"class_name\": \"MistralBackbone\", \"registered_name\": \"keras_hub>MistralBackbone\", \"config\": "
+      "{\"name\": \"m\", \"vocabulary_size\": 20, \"num_layers\": 2, \"num_query_heads\": 2, "
+      "\"num_key_value_heads\": 1, \"hidden_dim\": 8, \"intermediate_dim\": 12, \"sliding_window\": 2}}");
+  static const int32_t ids[2][6] = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 4, 11, 6}},
+                       mask[2][6] = {{1, 1, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0}};
+  const mix_shape shape = MIX_SHAPE(2, 6);
+  mix_list *made =
+      mix_model_predict(model, mix_dict_of("token_ids", mix_tensor_from(ids, MIX_INT32, shape),
+                                           "padding_mask", mix_tensor_from(mask, MIX_INT32, shape)));
+  assert_no_error();
+  mix_tensor *y = mix_list_get(made, 0);
+  for (int position = 0; position < 6; position++) {
+    bool same = true;
+    for (int i = 0; i < 8; i++) same &= at(y, position * 8 + i) == at(y, (6 + position) * 8 + i);
+    assert_int_equal(same, position == 3 || position == 5); /* the same token, and no keys */
+  }
+}
+
 /* Configs that were written before KerasHub had an option, such as those of the first Gemma, have its
  * default.
  */
@@ -356,6 +379,7 @@ int main(void) {
                                      TEST(a_new_head_is_random),
                                      TEST(what_is_refused),
                                      TEST(options_that_a_config_lacks),
+                                     TEST(a_window_of_padding_gives_nothing),
                                      TEST(outputs_of_attention_are_quantized_as_in_keras_hub),
                                      TEST(weights_that_do_not_fit),
                                      TEST(a_head_that_does_not_fit_changes_nothing),

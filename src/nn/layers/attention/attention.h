@@ -48,7 +48,10 @@ typedef struct mix_head_attention {
   double rate, scale;           /* of the dropout; of the scores */
   int attention_axes;           /* how many */
   char dot[5 * MIX_MAX_RANK], combine[5 * MIX_MAX_RANK];
-  bool robust;      /* masked scores are replaced, in tf_keras too */
+  bool robust; /* masked scores are replaced, in tf_keras too */
+  /* A query that attends to no key gets 0, as of Keras's Softmax, also where scores are in float32: else
+   * their probabilities are alike, as of its dot_product_attention. */
+  bool zeroes_masked;
   bool query_first; /* operand 0 of `dot` is the query, else the key */
   mix_tensor *bias; /* added to scaled scores; NULL: none */
   /* (heads): times the place of the key these are added too, of the call at hand (Press et al.: Train short,

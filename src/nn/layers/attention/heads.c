@@ -97,8 +97,10 @@ static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_att
                                   bool wide) {
   const bool drops = attention->rate > 0 && args->training;
   mix_tensor *query = heads[0];
-  mix_attention_attributes attributes = {
-      .scale = attention->scale, .mask_value = MIX_MASKED_SCORE, .causal = args->use_causal_mask};
+  mix_attention_attributes attributes = {.scale = attention->scale,
+                                         .mask_value = MIX_MASKED_SCORE,
+                                         .mask_zeroes = attention->zeroes_masked,
+                                         .causal = args->use_causal_mask};
   if (!wide) {
     query = mix_times(query, attention->scale);
     attributes.scale = 1;
@@ -171,7 +173,10 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
   scores = mix_adjust_scores(attention, scores, bias_of(attention, keys_of(heads)));
   mask = mask && scores ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
   if (mask) scores = mix_select(mask, scores, mix_scalar_like(scores, MIX_MASKED_SCORE));
-  return mix_one_result(combined(attention, mix_cast(mix_softmax(scores), given), heads[2]));
+  mix_tensor *weights = mix_softmax(scores);
+  if (mask && weights && attention->zeroes_masked)
+    weights = mix_select(mask, weights, mix_scalar_like(weights, 0));
+  return mix_one_result(combined(attention, mix_cast(weights, given), heads[2]));
 }
 
 mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,

@@ -64,6 +64,7 @@ static bool build_scores(mix_layer *layer, hub_attention *h) {
   h->attention.attention_axes = 1;
   h->attention.query_first = true;
   h->attention.soft_cap = o->soft_cap;
+  h->attention.zeroes_masked = true;
   snprintf(h->attention.dot, sizeof h->attention.dot, "bquh,bkuh->buqk");
   snprintf(h->attention.combine, sizeof h->attention.combine, "buqk,bkuh->bquh");
   if (!mix_head_attention_build(layer, &h->attention, MIX_AXES(-1), 0)) return false;
