@@ -44,7 +44,10 @@ static mix_ticket enqueue(mix_executable *e, const mix_bindings *bindings) {
     bindings->variables[i] = mix_memory_new(&mix_host_memory, mix_memory_bytes(former[i]));
     assert_true(bindings->variables[i] && mix_memory_copy(bindings->variables[i], former[i]));
   }
-  const mix_bindings own = {bindings->arguments, bindings->variables, bindings->results, arena};
+  const mix_bindings own = {.arguments = bindings->arguments,
+                            .variables = bindings->variables,
+                            .results = bindings->results,
+                            .arena = arena};
   const mix_ticket ticket = mix_host_enqueue(e->host, &own);
   mix_release(arena);
   for (int i = 0; i < plan->variable_count && !ticket; i++) {
