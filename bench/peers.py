@@ -187,6 +187,7 @@ def main():
     if bool(options.all_models) == bool(options.rows):
         parser.error("give either --all-models or --rows EXPRESSION; "
                      + "; ".join(row.name for row in ROWS))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peer that runs ends too
     options.bench = os.path.join(options.build, "bench", "bench")
     options.mixtape = os.path.join(options.build, "mixtape")
     rows = [row for row in ROWS if not options.rows or re.search(options.rows, row.name)]

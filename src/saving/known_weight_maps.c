@@ -71,7 +71,8 @@ static const char llama[] =
     TRANSPOSED("token_embedding/reverse_embeddings", "lm_head.weight")
     NAMED("token_embedding/embeddings", "embed_tokens.weight")
     "}],"
-    "\"leave\":[" TIED("embed_tokens.weight") ",\"layers\\\\.[0-9]+\\\\.self_attn\\\\.rotary_emb\\\\.inv_freq\"]}";
+    "\"leave\":[" TIED("embed_tokens.weight")
+    ",\"layers\\\\.[0-9]+\\\\.self_attn\\\\.rotary_emb\\\\.inv_freq\"]}";
 /* clang-format on */
 
 /* ---- BERT, whose old files have norms with gamma and beta ---- */

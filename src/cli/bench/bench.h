@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include <jansson.h>
+#include <string.h>
 
 typedef struct bench_settings {
   int threads;
@@ -23,7 +24,9 @@ typedef struct bench_table {
 bench_run_table bench_steps, bench_layers, bench_pipeline, bench_advise, bench_model_steps;
 
 /* Whether --rows, if it is given, is found in the name. */
-bool bench_is_asked(const bench_settings *settings, const char *name);
+static inline bool bench_is_asked(const bench_settings *settings, const char *name) {
+  return !settings->options->rows || strstr(name, settings->options->rows);
+}
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */

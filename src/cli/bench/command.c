@@ -29,10 +29,6 @@ static void describe(const bench_settings *settings, bool timed) {
              : "");
 }
 
-bool bench_is_asked(const bench_settings *settings, const char *name) {
-  return !settings->options->rows || strstr(name, settings->options->rows);
-}
-
 int bench_run(const cli_options *options, const bench_table *tables, int count, const char *only) {
   const int code = cli_setup(options);
   if (code) return code;
