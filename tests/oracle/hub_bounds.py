@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Recorded models of KerasHub through the program: hub_bounds.py PROGRAM RECORDINGS... [--device D] [--only T]
+"""Recorded models of KerasHub through the program: hub_bounds.py PROGRAM RECORDINGS...
 
-Needs numpy. RECORDINGS are folders of NAME.keras, NAME.npz, NAME.json, as hub_options.py and
+Needs numpy; --device D and --only TEXT choose. RECORDINGS are folders of NAME.keras, NAME.npz, NAME.json, as hub_options.py and
 shared/reference/hub have them. Each model predicts and, where losses are recorded and nothing is dropped,
 trains the recorded steps; the bounds are the README's, relative to the largest magnitude. Ends with 1 if one
 is further off. A gradient near the largest float16 may overflow in TensorFlow, which sums in float16, and not

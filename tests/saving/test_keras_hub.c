@@ -20,6 +20,12 @@
   "{\"class_name\": \"BertTextClassifier\", \"registered_name\": \"keras_hub>BertTextClassifier\", "         \
   "\"config\": {\"name\": \"task\", \"num_classes\": 3, \"backbone\": " BERT "}}"
 
+#define PHI3(type, short, long)                                                                              \
+  "{\"class_name\": \"Phi3Backbone\", \"registered_name\": \"keras_hub>Phi3Backbone\", \"config\": "         \
+  "{\"vocabulary_size\": 20, \"num_layers\": 1, \"num_query_heads\": 2, \"num_key_value_heads\": 1, "        \
+  "\"hidden_dim\": 8, \"intermediate_dim\": 12, \"rope_scaling_type\": " type                                \
+  ", \"rope_scaling_short_factor\": " short ", \"rope_scaling_long_factor\": " long "}}"
+
 static int begin(void **state) {
   mix_set_semantics("keras3");
   return folder_begin(state);
@@ -134,6 +140,11 @@ static void what_is_refused(void **state) {
        "\"num_inner_repetitions\": 500, \"num_heads\": 2, \"embedding_dim\": 4, \"hidden_dim\": 8, "
        "\"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2}}",
        MIX_VALUE_ERROR, "num_inner_repetitions 500; expected a product of at most 1000"},
+      {PHI3("\"su\"", "[1.0]", "[2.0, 3.0]"), MIX_VALUE_ERROR,
+       "rope_scaling_short_factor has 1 numbers; expected 2 above 0"},
+      {PHI3("\"su\"", "[1.0, 2.0]", "[2.0, 0.0]"), MIX_VALUE_ERROR, "rope_scaling_long_factor"},
+      {PHI3("\"su\"", "null", "null"), MIX_VALUE_ERROR, "rope_scaling_short_factor has 0 numbers"},
+      {PHI3("\"yarn\"", "[1.0, 2.0]", "[2.0, 3.0]"), MIX_VALUE_ERROR, "rope_scaling_type"},
       {"{\"class_name\": \"RobertaTextClassifier\", \"registered_name\": "
        "\"keras_hub>RobertaTextClassifier\", \"config\": {\"num_classes\": 3, \"backbone\": " BERT "}}",
        MIX_VALUE_ERROR, "'bert', a BertBackbone, has several outputs"},

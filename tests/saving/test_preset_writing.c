@@ -27,7 +27,8 @@ int unlink(const char *path) { return ended() ? -1 : unlinkat(AT_FDCWD, path, 0)
 #define BERT                                                                                                 \
   "{\"class_name\": \"BertBackbone\", \"registered_name\": \"keras_hub>BertBackbone\", \"config\": "         \
   "{\"name\": \"bert\", \"dtype\": \"float32\", \"vocabulary_size\": 20, \"num_layers\": 1, "                \
-  "\"num_heads\": 2, \"hidden_dim\": 8, \"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2}}"
+  "\"num_heads\": 2, \"hidden_dim\": 8, \"intermediate_dim\": 12, "                                          \
+  "\"max_sequence_length\": 6, \"num_segments\": 2}}"
 #define TASK                                                                                                 \
   "{\"class_name\": \"BertTextClassifier\", \"registered_name\": \"keras_hub>BertTextClassifier\", "         \
   "\"config\": {\"name\": \"task\", \"num_classes\": 3, \"backbone\": " BERT "}}"

@@ -15,7 +15,9 @@ typedef struct mix_hub_decoder_config {
   double dropout, feedforward_dropout, layer_norm_epsilon;
   double rotary_percentage, rope_max_wavelength, rope_scaling_factor;
   double rope_stretch, rope_low, rope_high, rope_trained_length; /* NaN or infinity: none */
-  double attention_soft_cap, final_soft_cap;                     /* infinity: none */
+  const char *rope_scaling_type;                                 /* NULL: none */
+  mix_numbers short_factors, long_factors;
+  double attention_soft_cap, final_soft_cap; /* infinity: none */
   bool tied, untied, ignored, use_sliding_window, post_attention_norm, post_feedforward_norm;
 } mix_hub_decoder_config;
 

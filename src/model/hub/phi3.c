@@ -1,5 +1,7 @@
 /* Phi-3 (Abdin et al.; arXiv:2404.14219). */
 #include "model/hub/decoder_model.h"
+#include "base/error.h"
+#include <math.h>
 
 static const mix_hub_decoder_form block_form = {
     .class_name = "Phi3Decoder",
@@ -24,6 +26,27 @@ static const mix_hub_decoder_form block_form = {
     .wide_gate = true,
 };
 
+/* For sequences longer than those that the model was trained with. */
+static bool stretch(mix_rotary *rotary, const mix_hub_decoder_config *o) {
+  const int64_t half = rotary->dimensions / 2, counts[] = {o->short_factors.count, o->long_factors.count};
+  const double longer = (double)o->max_sequence_length / o->rope_trained_length;
+  for (int i = 0; i < 2; i++) {
+    const double *values = (i ? o->long_factors : o->short_factors).values;
+    bool good = counts[i] == half;
+    for (int64_t k = 0; k < half && good; k++) good = values[k] > 0;
+    if (!good)
+      return mix_fail_value(
+          "Phi3Backbone: rope_scaling_%s_factor has %lld numbers; expected %lld above 0, one "
+          "for each two features of a head",
+          i ? "long" : "short", (long long)counts[i], (long long)half);
+  }
+  rotary->short_factors = o->short_factors;
+  rotary->long_factors = o->long_factors;
+  rotary->trained_length = o->rope_trained_length;
+  if (longer > 1) rotary->magnitude = sqrt(1 + log(longer) / log(o->rope_trained_length));
+  return true;
+}
+
 static mix_model *build(const void *options) {
   mix_hub_decoder_config o = *(const mix_hub_decoder_config *)options;
   o.untied = true;
@@ -31,24 +54,25 @@ static mix_model *build(const void *options) {
   mix_hub_decoder_options block = mix_hub_block_of(&o, &block_form);
   block.rotary = (mix_rotary){
       .dimensions = o.hidden_dim / o.num_heads, .wavelength = o.rope_max_wavelength, .scaling = 1};
+  if (o.rope_scaling_type && !stretch(&block.rotary, &o)) return NULL;
   return mix_hub_decoder_model(
       &o, &(mix_hub_decoder_family){&block_form, "transformer_layer_%d", "sequence_output_layernorm"}, &block,
       ids, x);
 }
 
-/* Frequencies that change with the length ("su") are not here. */
-static const mix_field_row fields[] = {MIX_HUB_DECODER_SIZES,
-                                       MIX_HUB_DECODER_GROUPS,
-                                       MIX_HUB_DECODER_NUMBER(layer_norm_epsilon, 1e-6),
-                                       MIX_HUB_DECODER_DROPOUT(0),
-                                       MIX_HUB_DECODER_SIZE_OR(max_sequence_length, 4096),
-                                       MIX_HUB_DECODER_NAMED("pretraining_sequence_length",
-                                                             rope_trained_length, &mix_field_number,
-                                                             .number = 4096),
-                                       MIX_HUB_DECODER_NUMBER(rope_max_wavelength, 10000),
-                                       MIX_HUB_ONLY("rope_scaling_type", "null"),
-                                       MIX_HUB_ONLY("rope_scaling_short_factor", "null"),
-                                       MIX_HUB_ONLY("rope_scaling_long_factor", "null"),
-                                       {0}};
+static const mix_field_row fields[] = {
+    MIX_HUB_DECODER_SIZES,
+    MIX_HUB_DECODER_GROUPS,
+    MIX_HUB_DECODER_NUMBER(layer_norm_epsilon, 1e-6),
+    MIX_HUB_DECODER_DROPOUT(0),
+    MIX_HUB_DECODER_SIZE_OR(max_sequence_length, 4096),
+    MIX_HUB_DECODER_NAMED("pretraining_sequence_length", rope_trained_length, &mix_field_number,
+                          .number = 4096, .range = MIX_POSITIVE),
+    MIX_HUB_DECODER_NUMBER(rope_max_wavelength, 10000),
+    MIX_HUB_DECODER_NAMED("rope_scaling_type", rope_scaling_type, &mix_field_text, .choices = "su",
+                          .optional = true),
+    MIX_HUB_DECODER_NAMED("rope_scaling_short_factor", short_factors, &mix_field_numbers, .optional = true),
+    MIX_HUB_DECODER_NAMED("rope_scaling_long_factor", long_factors, &mix_field_numbers, .optional = true),
+    {0}};
 const mix_hub_family mix_hub_phi3_backbone = {"Phi3Backbone", "phi3.phi3_backbone",
                                               sizeof(mix_hub_decoder_config), fields, build};

@@ -164,6 +164,7 @@ static const mix_field_row fields[] = {
     {FIELD(dropout), &mix_field_number, .range = MIX_BELOW_ONE},
     {FIELD(feedforward_dropout), &mix_field_number, .range = MIX_BELOW_ONE},
     {FIELD(epsilon), &mix_field_number, .number = 1e-5},
+    MIX_ROTARY_FIELDS(mix_hub_decoder_options),
     {0}};
 static const char *const tensors[] = {"decoder_sequence", "decoder_padding_mask", NULL};
 MIX_LAYER_KIND_ONLY(hub_decoder, mix_hub_decoder_options, .fields = fields, .keras3_only = true,

@@ -12,7 +12,17 @@ typedef struct mix_rotary {
   /* Longer waves are stretched by `stretch`, those above `low` waves in the length that the model was trained
    * with, and from `high` waves on none are (Llama 3.1). stretch 0: none are. */
   double stretch, low, high, trained_length;
+  /* Frequencies are divided by short_factors, and by long_factors where a sequence is longer than
+   * trained_length; cosines and sines are times `magnitude` (Ding et al.: LongRoPE; arXiv:2402.13753). No
+   * factors: neither. */
+  mix_numbers short_factors, long_factors;
+  double magnitude;
 } mix_rotary;
+/* The rows of the factors, in the options of block and attention. */
+#define MIX_ROTARY_FIELDS(type)                                                                              \
+  {"short_factors", offsetof(type, rotary.short_factors), &mix_field_numbers, .optional = true}, {           \
+    "long_factors", offsetof(type, rotary.long_factors), &mix_field_numbers, .optional = true                \
+  }
 /* x (batch, positions, heads, dimension), rotated by its places (positions). */
 mix_tensor *mix_rotate(mix_tensor *x, const mix_rotary *rotary, mix_tensor *places);
 

@@ -161,8 +161,9 @@ static mix_list *hub_attention_call(mix_layer *layer, const mix_call_args *args)
   return mix_one_result(y);
 }
 
-/* Options come from a block, which has checked them. */
-MIX_LAYER_KIND_ONLY(hub_attention, mix_hub_attention_options, .keras3_only = true,
+/* The other options come from a block, which has checked them. */
+static const mix_field_row fields[] = {MIX_ROTARY_FIELDS(mix_hub_attention_options), {0}};
+MIX_LAYER_KIND_ONLY(hub_attention, mix_hub_attention_options, .fields = fields, .keras3_only = true,
                     .call_tensors = mix_attention_tensors, .call_is_attention = true,
                     .decodes = mix_attention_decodes,
                     MIX_LAYER_CLASS(.name = "Attention", .instance_size = sizeof(hub_attention),
