@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Recorded models of KerasHub through the program: hub_bounds.py PROGRAM RECORDINGS...
 
-Needs numpy; --device D and --only TEXT choose. RECORDINGS are folders of NAME.keras, NAME.npz, NAME.json, as hub_options.py and
-shared/reference/hub have them. Each model predicts and, where losses are recorded and nothing is dropped,
-trains the recorded steps; the bounds are the README's, relative to the largest magnitude. Ends with 1 if one
-is further off. A gradient near the largest float16 may overflow in TensorFlow, which sums in float16, and not
-here: then the loss scales differ."""
+Needs numpy; --device D and --only TEXT choose. RECORDINGS are folders of NAME.keras, NAME.npz, NAME.json, as
+hub_options.py and shared/reference/hub have them. Each model predicts and, where losses are recorded and
+nothing is dropped, trains the recorded steps; the bounds are the README's, relative to the largest magnitude.
+Ends with 1 if one is further off. A gradient near the largest float16 may overflow in TensorFlow, which sums
+in float16, and not here: then the loss scales differ."""
 import argparse
 import glob
 import json
