@@ -144,6 +144,8 @@ static void what_is_refused(void **state) {
        "rope_scaling_short_factor has 1 numbers; expected 2 above 0"},
       {PHI3("\"su\"", "[1.0, 2.0]", "[2.0, 0.0]"), MIX_VALUE_ERROR, "rope_scaling_long_factor"},
       {PHI3("\"su\"", "null", "null"), MIX_VALUE_ERROR, "rope_scaling_short_factor has 0 numbers"},
+      {PHI3("\"su\"", "[1.0, 2.0]", "[2.0, 3.0], \"pretraining_sequence_length\": 1"), MIX_VALUE_ERROR,
+       "pretraining_sequence_length is 1"},
       {PHI3("\"yarn\"", "[1.0, 2.0]", "[2.0, 3.0]"), MIX_VALUE_ERROR, "rope_scaling_type"},
       {"{\"class_name\": \"RobertaTextClassifier\", \"registered_name\": "
        "\"keras_hub>RobertaTextClassifier\", \"config\": {\"num_classes\": 3, \"backbone\": " BERT "}}",

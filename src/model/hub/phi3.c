@@ -40,6 +40,9 @@ static bool stretch(mix_rotary *rotary, const mix_hub_decoder_config *o) {
           "for each two features of a head",
           i ? "long" : "short", (long long)counts[i], (long long)half);
   }
+  if (longer > 1 && o->rope_trained_length <= 1)
+    return mix_fail_value("Phi3Backbone: pretraining_sequence_length is %g; expected more than 1",
+                          o->rope_trained_length);
   rotary->short_factors = o->short_factors;
   rotary->long_factors = o->long_factors;
   rotary->trained_length = o->rope_trained_length;
