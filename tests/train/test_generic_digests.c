@@ -23,7 +23,7 @@ static const recorded models[MODELS] = {
     {"lstm", lstm_trial, {0x35be901ca5c7ee92, 0xb743c66e9d3dbce1, 0xec59682ad21516fb, 0xdb47054da2dc1969}},
     {"transformer",
      transformer_trial,
-     {0x34068a41cc772f71, 0x4f773d562ad4bc14, 0x736e8d43452253dd, 0x5681604b414dcd48}}};
+     {0x34068a41cc772f71, 0x4f773d562ad4bc14, 0xc3ff41bbc4cf964f, 0x5681604b414dcd48}}};
 
 typedef struct digest_case {
   const recorded *model;
