@@ -83,8 +83,13 @@ static mix_import_size combine(char op, mix_import_size a, mix_import_size b) {
     if (op == '+') over = __builtin_add_overflow(a.value, b.value, &value);
     if (op == '-') over = __builtin_sub_overflow(a.value, b.value, &value);
     if (op == '*') over = __builtin_mul_overflow(a.value, b.value, &value);
+    if (op == 'm') value = a.value > b.value ? a.value : b.value;
     if (op == '/' && !(over = b.value < 1)) value = a.value / b.value;
     return over ? any : (mix_import_size){.value = value};
+  }
+  if (op == 'm') { /* of sizes that broadcast: two that are open are one batch */
+    if (a.open && (b.open || b.value == 1)) return a.open && b.open && a.value != b.value ? any : a;
+    return !a.open && a.value == 1 ? b : any;
   }
   if (op == '*' && a.open != b.open) {
     mix_import_size open = a.open ? a : b;
@@ -216,6 +221,7 @@ bool mix_import_convert_sizes(mix_import *in) {
   if (!strcmp(op, "Sub")) return arithmetic(in, '-');
   if (!strcmp(op, "Mul")) return arithmetic(in, '*');
   if (!strcmp(op, "Div")) return arithmetic(in, '/');
+  if (!strcmp(op, "Max") && in->node->input_count == 2) return arithmetic(in, 'm');
   if (!strcmp(op, "Equal")) return equal(in);
   if (!strcmp(op, "Where")) return choose(in);
   if (!strcmp(op, "Gather")) return gather(in);

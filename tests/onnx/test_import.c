@@ -479,6 +479,37 @@ static void attention_is_that_of_the_loops(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* As tf2onnx writes products of several axes: the batch is the larger one of two. */
+static void the_larger_of_two_batches_is_the_batch(void **state) {
+  (void)state;
+  graph g = {{0}};
+  float y[8];
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  ADD_INTS(&g, "zero", 0);
+  ADD_INTS(&g, "one", 1);
+  ADD_INTS(&g, "rest", 2, 2);
+  add_node(&g, "Relu", "x", "r");
+  add_node(&g, "Shape", "x", "a");
+  add_node(&g, "Shape", "r", "b");
+  add_node(&g, "Gather", "a zero", "c");
+  add_node(&g, "Gather", "b zero", "d");
+  add_node(&g, "Max", "c d", "e");
+  add_node(&g, "Max", "one e", "f");
+  set_int("axis", 0);
+  add_node(&g, "Concat", "f rest", "s");
+  add_node(&g, "Reshape", "r s", "y");
+  add_output(&g, "y");
+  MIX_SCOPE {
+    mix_model *model = read_bytes(model_of(&g, 18));
+    assert_int_equal(mix_error(), MIX_OK);
+    mix_tensor *output = mix_model_call(model, ramp(MIX_FLOAT32, MIX_SHAPE(2, 4), 8));
+    assert_true(mix_shape_equal(mix_tensor_shape(output), MIX_SHAPE(2, 2, 2)));
+    read_all(output, y);
+    for (int i = 0; i < 8; i++) assert_true(y[i] == (float)i);
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 /* The table is searched by bisection. */
 static void operators_stand_in_order(void **state) {
   (void)state;
@@ -506,6 +537,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
       cmocka_unit_test(attention_is_that_of_the_loops),
+      cmocka_unit_test(the_larger_of_two_batches_is_the_batch),
       cmocka_unit_test(operators_stand_in_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
