@@ -11,10 +11,10 @@ operator sets 15 and 18:
   5 steps of SGD from the same weights, batch normalisation frozen, leave a model whose predictions are
   TensorFlow's after the same steps within 1e-4 of the largest number.
 
-tf2onnx folds batch normalisation into the convolution before it, which is another model in training: such
-models are compared in prediction alone. It writes a GRU of Keras 3 as Loop and ReverseSequence, which is no
-model here. Ends with the operators that the files had. Not part of the tests: it needs tensorflow and tf2onnx. Exits with
-1 if anything differs.
+tf2onnx folds batch normalisation into the convolution before it, which is another model in training, so
+that these models are compared in prediction alone. It writes a GRU of Keras 3 as Loop and ReverseSequence,
+which is no model here. Ends with the operators that the files had. Not part of the tests: it needs
+TensorFlow and tf2onnx. Exits with 1 if anything differs.
 """
 import argparse
 import os
