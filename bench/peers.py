@@ -104,7 +104,7 @@ def better(values):
 
 class Table:
     def __init__(self):
-        self.ratios, self.lines, self.memory = {}, [], []
+        self.ratios, self.lines, self.memory, self.own = {}, [], [], []
 
     def add(self, row, ours, peers):
         for name in row.passes:
@@ -120,6 +120,10 @@ class Table:
                 cells += [milliseconds(own_seconds), named, f"{ratio:.2f}" if ratio else ""]
             self.lines.append("| " + " | ".join(cells) + " |")
             say("  " + self.lines[-1])
+            whole = ours.get((name, "float32"))
+            for dtype in ("bfloat16", "float16"):
+                if isinstance(ours.get((name, dtype)), float) and whole:
+                    self.own.append(f"| {row.name} | {name} | {dtype} | {whole / ours[name, dtype]:.2f} |")
 
     def add_memory(self, row, dtype, plan, peak, theirs):
         budget = row.budget if dtype == "bfloat16" else ""
@@ -135,6 +139,9 @@ class Table:
               "| ours bfloat16, ms | peers bfloat16, ms | better peer over ours |")
         print("|---|---|---|---|---|---|---|---|")
         print("\n".join(self.lines))
+        if self.own:
+            print("\n| row | pass | dtype | own float32 over it |\n|---|---|---|---|")
+            print("\n".join(self.own))
         for dtype in ("float32", "bfloat16"):
             mean = self.mean(PLAIN_CONVOLUTIONS, dtype)
             if mean:

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+TIMED = {**POLICIES, "float16": "mixed_float16"}
 
 
 class Failed(Exception):
@@ -27,14 +28,14 @@ def run(command):
 def steps(row, found):
     for policies in found:
         for one in policies["policies"]:
-            for dtype, policy in POLICIES.items():
+            for dtype, policy in TIMED.items():
                 if one["policy"] == policy:
                     yield (row.passes[0], dtype), one["step_seconds"]
 
 
 def layers(row, found):
     for one in found:
-        for dtype, policy in POLICIES.items():
+        for dtype, policy in TIMED.items():
             if one["policy"] == policy and one["layer"] in row.own:
                 yield ("forward" if one["pass"] == "forward" else row.passes[-1], dtype), one["seconds"]
 
