@@ -12,10 +12,6 @@
   "\"hidden_dim\": 8, \"intermediate_dim\": 12, \"max_sequence_length\": 6, \"num_segments\": 2" options     \
   "}}"
 #define BERT BACKBONE(", \"num_layers\": 1")
-#define PHI3(options)                                                                                        \
-  "{\"class_name\": \"Phi3Backbone\", \"registered_name\": \"keras_hub>Phi3Backbone\", \"config\": "         \
-  "{\"vocabulary_size\": 20, \"num_layers\": 1, \"num_query_heads\": 2, \"num_key_value_heads\": 2, "        \
-  "\"hidden_dim\": 8, \"intermediate_dim\": 12" options "}}"
 #define TASK                                                                                                 \
   "{\"class_name\": \"BertTextClassifier\", \"registered_name\": \"keras_hub>BertTextClassifier\", "         \
   "\"config\": {\"name\": \"task\", \"num_classes\": 3, \"backbone\": " BERT "}}"
@@ -122,9 +118,7 @@ static void what_is_refused(void **state) {
       {"{\"class_name\": \"QwenMoeCausalLM\", \"registered_name\": \"keras_hub>QwenMoeCausalLM\", "
        "\"config\": {}}",
        MIX_UNSUPPORTED, "did you mean 'QwenCausalLM'?"},
-      {PHI3(", \"rope_scaling_type\": \"su\", \"rope_scaling_short_factor\": [1, 1]"), MIX_UNSUPPORTED,
-       "rope_scaling_type"},
-      {PHI3(", \"num_experts\": 4"), MIX_VALUE_ERROR, "num_experts"},
+      {PHI3("\"su\"", "[1.0, 2.0]", "[2.0, 3.0], \"num_experts\": 4"), MIX_VALUE_ERROR, "num_experts"},
       {BACKBONE(", \"num_layers\": 1, \"num_experts\": 4"), MIX_VALUE_ERROR, "num_experts"},
       {BACKBONE(", \"num_layers\": 1001"), MIX_VALUE_ERROR, "num_layers"},
       {BACKBONE(", \"num_layers\": 0"), MIX_VALUE_ERROR, "num_layers"},
