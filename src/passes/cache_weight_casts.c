@@ -4,6 +4,7 @@
  * run refreshes it first (compile/function.c). Where "upcast_matmul" reads the 16-bit values as float32, the
  * copy holds them as float32. */
 #include "passes/passes.h"
+#include "passes/repeat_nodes.h"
 
 #include "graph/divided_variable.h"
 
@@ -127,8 +128,34 @@ static bool drop_divided(mix_ir *ir) {
   return true;
 }
 
+/* Node n, the casts of its result and theirs. Returns how many nodes the order then has. */
+static int place(const int *cast, const int *next, int n, int *order, int placed) {
+  order[placed++] = n;
+  for (int c = cast[n]; c >= 0; c = next[c]) placed = place(cast, next, c, order, placed);
+  return placed;
+}
+
+/* Moves the casts of new values, which are the nodes from `first` on beside sources, behind what computes
+ * these: of a large graph's ends "fuse" makes no program. */
+static bool move_casts(mix_ir *ir, int first) {
+  const int count = ir->node_count;
+  int *cast = mix_ir_ints(ir, count + 1), *next = mix_ir_ints(ir, count + 1); /* by node: of its result */
+  int *order = mix_ir_ints(ir, count + 1), placed = 0;
+  if (!cast || !next || !order) return false;
+  for (int n = 0; n < count; n++) cast[n] = -1;
+  for (int n = count - 1; n >= first; n--) {
+    if (ir->nodes[n].source) continue;
+    const int producer = mix_ir_producer(ir, ir->nodes[n].inputs[0]);
+    next[n] = cast[producer];
+    cast[producer] = n;
+  }
+  for (int n = 0; n < count; n++)
+    if (n < first || ir->nodes[n].source) placed = place(cast, next, n, order, placed);
+  return mix_ir_set_order(ir, order);
+}
+
 bool mix_pass_cache_weight_casts(mix_ir *ir) {
-  const int variables = ir->variable_count;
+  const int variables = ir->variable_count, nodes = ir->node_count;
   casts all;
   if (!find_casts(ir, &all)) return false;
   for (int i = 0; i < variables; i++)
@@ -137,5 +164,5 @@ bool mix_pass_cache_weight_casts(mix_ir *ir) {
           mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) &&
           !is_stored_under_guard(ir, ir->nodes[n].first_output) && !cache_casts(ir, i, n, &all))
         return false;
-  return drop_divided(ir) && mix_pass_dce(ir) && mix_ir_sort(ir);
+  return move_casts(ir, nodes) && drop_divided(ir) && mix_pass_dce(ir) && mix_ir_sort(ir);
 }
