@@ -16,7 +16,13 @@ typedef struct mix_row_chains { /* in the workspace of a kernel */
 } mix_row_chains;
 
 static inline int64_t mix_row_index(const void *indices, mix_dtype dtype, int64_t i) {
-  return dtype == MIX_INT64 ? ((const int64_t *)indices)[i] : ((const int32_t *)indices)[i];
+  switch (dtype) {
+  case MIX_INT64: return ((const int64_t *)indices)[i];
+  case MIX_INT16: return ((const int16_t *)indices)[i];
+  case MIX_INT8: return ((const int8_t *)indices)[i];
+  case MIX_UINT8: return ((const uint8_t *)indices)[i];
+  default: return ((const int32_t *)indices)[i];
+  }
 }
 
 static inline int64_t mix_row_table_size(int64_t count) {

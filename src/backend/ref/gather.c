@@ -1,4 +1,5 @@
 /* Indexed rows: gather, its gradient segment_sum, and one_hot. */
+#include "backend/host/row_chains.h"
 #include "backend/ref/ref.h"
 #include <string.h>
 
@@ -32,32 +33,42 @@ static void gather_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static size_t segment_sum_workspace(const mix_kernel_args *args, int threads) {
-  return (size_t)mix_shape_size(args->output_types[0].shape) * sizeof(mix_ref_value);
+  return mix_row_chains_bytes(mix_shape_size(args->input_types[1].shape));
+}
+
+/* The sum of element j of the rows of a chain, in order. */
+static mix_ref_value chain_sum(const mix_kernel_args *args, const mix_row_chains *chains, int32_t first,
+                               int64_t inner, int64_t j) {
+  mix_ref_value sum = {0};
+  for (int32_t i = first; i >= 0; i = chains->next[i]) {
+    const mix_ref_value x = mix_ref_load(args->inputs[0], args->input_types[0].dtype, i * inner + j);
+    sum.real += x.real;
+    sum.integer = (int64_t)((uint64_t)sum.integer + (uint64_t)x.integer);
+  }
+  return sum;
 }
 
 /* updates (count, inner), indices (count) -> (rows, inner). */
 static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_segment_attributes *attributes = args->attributes;
-  mix_dtype dtype = args->output_types[0].dtype;
-  int64_t results = mix_shape_size(args->output_types[0].shape),
-          count = mix_shape_size(args->input_types[1].shape);
-  int64_t inner = attributes->rows ? results / attributes->rows : 0;
-  mix_ref_value *sums = args->workspace;
-  if (results) memset(sums, 0, (size_t)results * sizeof *sums);
-  for (int64_t i = 0; i < count; i++) {
-    int64_t row = index_at(args, 1, i);
-    if (row < 0 || row >= attributes->rows) {
-      mix_kernel_fail_index(args, i, row, "the rows", attributes->rows);
-      continue;
-    }
-    for (int64_t j = 0; j < inner; j++) {
-      mix_ref_value x = mix_ref_load(args->inputs[0], dtype, i * inner + j), *sum = &sums[row * inner + j];
-      sum->real += x.real;
-      sum->integer = (int64_t)((uint64_t)sum->integer + (uint64_t)x.integer);
-    }
+  const mix_dtype dtype = args->output_types[0].dtype, index = args->input_types[1].dtype;
+  const int64_t results = mix_shape_size(args->output_types[0].shape),
+                count = mix_shape_size(args->input_types[1].shape),
+                inner = attributes->rows ? results / attributes->rows : 0;
+  mix_row_chains chains;
+  const int64_t outside =
+      mix_row_chains_find(&chains, args->workspace, args->inputs[1], index, count, attributes->rows);
+  if (outside < count)
+    mix_kernel_fail_index(args, outside, mix_row_index(args->inputs[1], index, outside), "the rows",
+                          attributes->rows);
+  if (results) memset(args->outputs[0], 0, (size_t)results * mix_dtype_size(dtype));
+  for (int32_t i = 0; i < count; i++) {
+    if (chains.head[i] != MIX_ROW_END) continue;
+    const int64_t row = mix_row_index(args->inputs[1], index, i);
+    for (int64_t j = 0; j < inner; j++)
+      mix_ref_store(args->outputs[0], dtype, row * inner + j,
+                    mix_ref_round(chain_sum(args, &chains, i, inner, j), dtype));
   }
-  for (int64_t i = 0; i < results; i++)
-    mix_ref_store(args->outputs[0], dtype, i, mix_ref_round(sums[i], dtype));
 }
 
 static void one_hot_run(const mix_kernel_args *args, const mix_team *team) {
