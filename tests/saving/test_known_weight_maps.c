@@ -333,9 +333,8 @@ static void lists_of_names(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {FILE_TEST(weights_are_those_of_the_tensors),
-                                     FILE_TEST(tensors_are_written_as_they_were_read),
-                                     FILE_TEST(an_output_that_is_no_copy_of_the_table),
-                                     FILE_TEST(lists_of_names)};
+  const struct CMUnitTest tests[] = {
+      FILE_TEST(weights_are_those_of_the_tensors), FILE_TEST(tensors_are_written_as_they_were_read),
+      FILE_TEST(an_output_that_is_no_copy_of_the_table), FILE_TEST(lists_of_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,8 +119,8 @@ static void the_default_at_4096_units(void **state) {
     for (int i = 0; i < 3; i++) train_shape(s, policies[p], settings[i], 0, &of[i]);
     const mix_plan_report *chosen = &of[0].report, *fast = &of[1].report, *least = &of[2].report;
     assert_true(fast->peak_bytes >= formula + copies);
-    if (least->copy_bytes < copies / 10) { /* 16 bits are only widened */
-      assert_int_equal(chosen->peak_bytes, least->peak_bytes);
+    assert_true(least->peak_bytes <= chosen->peak_bytes);
+    if (chosen->copy_bytes < copies / 10) { /* 16 bits are only widened */
       assert_true(10 * chosen->peak_bytes <= 11 * chosen->least_bytes);
       assert_true(10 * chosen->peak_bytes <= 11 * formula);
       assert_true(chosen->peak_bytes <= wide.report.peak_bytes + chosen->copy_bytes + activations);

@@ -5,7 +5,7 @@
  *   MIX_VECTOR_SETS(X, ...)  these, and at the end the one that every processor has
  *   MIX_SPECIAL_PRODUCTS(X)  X(id, dtype, engine, name, features, kernel that it widens for, accumulation,
  *                            description): products by other instructions, in the order of choice
- *   MIX_PAIR_SETS(X, ...)    X(set, features, set of its vectors): pairs of bfloat16, for kernels of their own
+ *   MIX_PAIR_SETS(X, ...)    X(set, features, set of its vectors): pairs of bfloat16, for their own kernels
  *   MIX_INTEGER_SETS(X)      X(set, features, description): products of int8, best first; of MIX_DOT_SETS
  *                            those that have instructions for these alone */
 #pragma once
