@@ -34,6 +34,7 @@ typedef struct run_state {
   const mix_kernel_args *args;
   mix_gemm_operands result;  /* where and how it is stored */
   bool direct;               /* sums are the result: float32 without a program */
+  mix_tile_bias stored;      /* what groups of cells store themselves; result NULL: nothing */
   float *sums, *part, *wide; /* its workspace; wide: of the kernel in float32, NULL: it is read in place */
   mix_repeat repeat;
   const float *kernel;
@@ -160,8 +161,10 @@ static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t ce
 static bool shares_columns(const run_state *s) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
+  const int64_t before = g->before[COLUMN], after = g->out[COLUMN] + 2 - g->in[COLUMN] - before;
   return g->filters == 1 && plan->vector->sum_cells[plan->result] && g->groups >= plan->vector->lanes &&
-         g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1;
+         g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1 && before >= 0 &&
+         before <= 2 && after >= 0 && after <= 2; /* no cell sees padding alone */
 }
 
 /* A line of y or dx, `of` the other operand's sizes: cells of the result's last axis. */
@@ -190,14 +193,15 @@ static line line_of(const run_state *s, bool of_y, int64_t example, int64_t row)
   return l;
 }
 
-/* Sums of `count` cells of a line, in groups of MIX_CELLS, of which the last may sum cells again; with
+/* Results of `count` cells of a line, in groups of MIX_CELLS, of which the last may sum cells again; with
  * `second` those of the line too that sees one line of the image more. Returns how many cells are summed: too
  * few are left to others. */
-static int64_t sum_groups(const run_state *s, const line *l, float *sums, float *second, int64_t begin,
+static int64_t sum_groups(const run_state *s, const line *l, char *results, char *second, int64_t begin,
                           int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t n = l->n, columns = l->of[COLUMN],
+  const bool stores = s->stored.result;
+  const int64_t n = l->n, size = stores ? s->size : (int64_t)sizeof(float), columns = l->of[COLUMN],
                 first = l->of_y ? -g->before[COLUMN] : g->before[COLUMN] - (g->kernel[COLUMN] - 1);
   int64_t done = 0;
   while (count >= MIX_CELLS && count - done > MIX_CELLS / 2) {
@@ -207,11 +211,15 @@ static int64_t sum_groups(const run_state *s, const line *l, float *sums, float 
                                  .b_row = l->rows.kernel_step * g->kernel[COLUMN] * n,
                                  .column = begin + at + first,
                                  .columns = columns,
-                                 .backwards = !l->of_y};
+                                 .backwards = !l->of_y,
+                                 .stores = stores,
+                                 .relu = s->stored.relu,
+                                 .bias = s->stored.bias};
+    char *to = results + at * n * size;
     if (second)
-      plan->vector->sum_two_lines[plan->result](sums + at * n, second + at * n, l->image, l->kernel, &p, n);
+      plan->vector->sum_two_lines[plan->result](to, second + at * n * size, l->image, l->kernel, &p, n);
     else
-      plan->vector->sum_cells[plan->result](sums + at * n, l->image, l->kernel, &p, n);
+      plan->vector->sum_cells[plan->result](to, l->image, l->kernel, &p, n);
     done = at + MIX_CELLS;
   }
   return done;
@@ -243,8 +251,23 @@ static void sum_each(const run_state *s, const line *l, float *sums, int64_t beg
   }
 }
 
+/* Where the sums of cells from `begin` on go that groups do not store. */
 static float *sums_at(const run_state *s, const line *l, int64_t begin, float *memory) {
   return s->direct ? (float *)s->args->outputs[0] + (l->first_row + begin) * l->n : memory;
+}
+
+static char *results_at(const run_state *s, const line *l, int64_t begin, float *memory) {
+  return s->stored.result ? (char *)s->stored.result + (l->first_row + begin) * l->n * s->size
+                          : (char *)memory;
+}
+
+/* Of `count` cells from `begin` on, `done` are summed by groups. */
+static void finish_strip(const run_state *s, const line *l, float *sums, int64_t begin, int64_t done,
+                         int64_t count) {
+  const int64_t stored = s->stored.result ? done : 0;
+  sum_each(s, l, sums, begin, done, count);
+  if (!s->direct && stored < count)
+    store(s, sums + stored * l->n, l->first_row + begin + stored, count - stored, 0, l->n);
 }
 
 static void depthwise_run_line(const run_state *s, const line *l) {
@@ -252,9 +275,8 @@ static void depthwise_run_line(const run_state *s, const line *l) {
   for (int64_t begin = 0; begin < l->cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, l->cells - begin);
     float *sums = sums_at(s, l, begin, s->sums);
-    const int64_t done = shares ? sum_groups(s, l, sums, NULL, begin, count) : 0;
-    sum_each(s, l, sums, begin, done, count);
-    if (!s->direct) store(s, sums, l->first_row + begin, count, 0, l->n);
+    const int64_t done = shares ? sum_groups(s, l, results_at(s, l, begin, sums), NULL, begin, count) : 0;
+    finish_strip(s, l, sums, begin, done, count);
   }
 }
 
@@ -272,12 +294,10 @@ static void depthwise_run_two_lines(const run_state *s, const line *first, const
   for (int64_t begin = 0; begin < first->cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, first->cells - begin);
     float *sums = sums_at(s, first, begin, s->sums), *others = sums_at(s, second, begin, s->part);
-    const int64_t done = sum_groups(s, first, sums, others, begin, count);
-    sum_each(s, first, sums, begin, done, count);
-    sum_each(s, second, others, begin, done, count);
-    if (s->direct) continue;
-    store(s, sums, first->first_row + begin, count, 0, first->n);
-    store(s, others, second->first_row + begin, count, 0, second->n);
+    const int64_t done = sum_groups(s, first, results_at(s, first, begin, sums),
+                                    results_at(s, second, begin, others), begin, count);
+    finish_strip(s, first, sums, begin, done, count);
+    finish_strip(s, second, others, begin, done, count);
   }
 }
 
@@ -450,6 +470,8 @@ static void depthwise_run(const mix_kernel_args *args, const mix_team *team) {
   if (tests) mix_gemm_test_sums(args, &s.result);
   if (!args->program) s.result.c = args->outputs[0];
   s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;
+  s.stored = prepared->epilogue ? mix_tile_find_bias(prepared->epilogue, args)
+                                : (mix_tile_bias){.result = s.result.finite ? NULL : args->outputs[0]};
   if (kind == MIX_CONV_KERNEL_GRADIENT)
     depthwise_run_cells(&s, team);
   else

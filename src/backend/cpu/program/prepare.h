@@ -41,3 +41,12 @@ static inline bool mix_tile_factor_keeps(mix_dtype dtype, float factor) {
 bool mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args,
                         const void *accumulator, int64_t stride, int64_t row, int64_t rows, int64_t column,
                         int64_t columns, bool more);
+
+/* An epilogue that only adds a bias to each row, perhaps with ReLU: where bias and result lie, of a dtype.
+ * `result` NULL: it does something else. */
+typedef struct mix_tile_bias {
+  const void *bias;
+  void *result;
+  bool relu;
+} mix_tile_bias;
+mix_tile_bias mix_tile_find_bias(const mix_tile_program *prepared, const mix_kernel_args *args);

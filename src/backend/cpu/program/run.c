@@ -499,13 +499,19 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
 
 /* ---- a block of a product's result ---- */
 
+mix_tile_bias mix_tile_find_bias(const mix_tile_program *p, const mix_kernel_args *args) {
+  if (p->bias < 0) return (mix_tile_bias){NULL};
+  return (mix_tile_bias){args->inputs[p->program->loads[p->bias].input], args->outputs[p->stores[0].output],
+                         p->relu};
+}
+
 static void store_biased(const mix_tile_program *p, const mix_kernel_args *args, const float *sums,
                          int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  const mix_program_load *bias = &p->program->loads[p->bias];
-  const int64_t size = (int64_t)mix_dtype_size(bias->dtype), pitch = p->program->dims[1];
-  char *result = (char *)args->outputs[p->stores[0].output] + (row * pitch + column) * size;
-  p->vector->biased_rows[bias->dtype](result, pitch, sums, stride, rows, columns,
-                                      (const char *)args->inputs[bias->input] + column * size, p->relu);
+  const mix_dtype dtype = p->program->loads[p->bias].dtype;
+  const int64_t size = (int64_t)mix_dtype_size(dtype), pitch = p->program->dims[1];
+  const mix_tile_bias with = mix_tile_find_bias(p, args);
+  p->vector->biased_rows[dtype]((char *)with.result + (row * pitch + column) * size, pitch, sums, stride,
+                                rows, columns, (const char *)with.bias + column * size, with.relu);
 }
 
 bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, const void *accumulator,

@@ -124,12 +124,21 @@ SIMD_INLINE void v_store_bf16_pair(uint16_t *p, vf x, vf y) {
 SIMD_INLINE void v_stream_bf16_pair(uint16_t *p, vf x, vf y) {
   _mm512_stream_si512((__m512i *)p, narrow_bf16_pair(x, y));
 }
-SIMD_INLINE void v_round_bf16_pair(float *p, vf x, vf y) {
+/* To two places. */
+SIMD_INLINE void v_store_bf16_both(uint16_t *p, uint16_t *q, vf x, vf y) {
+  const __m512i both = narrow_bf16_pair(x, y);
+  _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(both));
+  _mm256_storeu_si256((__m256i *)q, _mm512_extracti64x4_epi64(both, 1));
+}
+SIMD_INLINE void v_round_bf16_both(vf *x, vf *y) {
   const __m512i upper = _mm512_set1_epi32((int)0xffff0000);
-  __m512i a = round_bf16_numbers(x), b = round_bf16_numbers(y);
-  if (_mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q)) a = round_bf16_bits(x), b = round_bf16_bits(y);
-  _mm512_storeu_si512(p, _mm512_and_si512(a, upper));
-  _mm512_storeu_si512(p + LANES, _mm512_and_si512(b, upper));
+  __m512i a = round_bf16_numbers(*x), b = round_bf16_numbers(*y);
+  if (_mm512_cmp_ps_mask(*x, *y, _CMP_UNORD_Q)) a = round_bf16_bits(*x), b = round_bf16_bits(*y);
+  *x = _mm512_castsi512_ps(_mm512_and_si512(a, upper)), *y = _mm512_castsi512_ps(_mm512_and_si512(b, upper));
+}
+SIMD_INLINE void v_round_bf16_pair(float *p, vf x, vf y) {
+  v_round_bf16_both(&x, &y);
+  _mm512_storeu_ps(p, x), _mm512_storeu_ps(p + LANES, y);
 }
 SIMD_INLINE vf v_round_bf16(vf x) {
   return _mm512_castsi512_ps(_mm512_and_si512(round_bf16_bits(x), _mm512_set1_epi32((int)0xffff0000)));

@@ -1,4 +1,5 @@
-/* Template: sums of products of rows, for convolutions channel by channel. Included after a simd_*.h. */
+/* Template: sums of products of rows, for convolutions channel by channel. Included after
+ * biased_rows.inc.h. */
 
 /* Blocks of four vectors: as many sums are under way as the multiply-adds need to overlap. */
 #define SUM_PRODUCTS(name, type_a, element_a, type_b, element_b)                                             \
@@ -139,13 +140,17 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
   }
 }
 
+/* Cells of a line lie side by side, of which the first and the last two columns may be outside. */
+#define OUTSIDE(p, j) ((j < 2 || j >= MIX_CELLS) && ((p)->column + j < 0 || (p)->column + j >= (p)->columns))
+
 /* Each vector of the image is read, and widened, once for all cells that see it, whose sums stay in
  * registers. Columns come in the order of the kernel's, and so do the terms of each sum. The next cells' part
  * of the last row is fetched ahead: lines of several columns by turns are no pattern that the processor
- * foresees. */
-#define SUM_CELLS(name, type, element)                                                                       \
-  SIMD_INLINE void name##_columns(float *sums, const element *a, const float *b, const mix_cell_products *p, \
-                                  int64_t n, bool backwards) {                                               \
+ * foresees. Sums that are stored get their bias while they are in registers: a pass of its own over them
+ * took a third of the time. */
+#define SUM_CELLS(name, type, element, load, store)                                                          \
+  SIMD_INLINE void name##_columns(void *results, const element *a, const float *b,                           \
+                                  const mix_cell_products *p, int64_t n, bool backwards) {                   \
     enum { WIDTH = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                          \
     const uintptr_t next =                                                                                   \
         (uintptr_t)(a + (p->rows - 1) * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;      \
@@ -156,41 +161,48 @@ static void sum_neighbours(float *restrict sums, const float *restrict x, int64_
       vf c[MIX_CELLS];                                                                                       \
       for (int t = 0; t < MIX_CELLS; t++) c[t] = v_set(0);                                                   \
       for (int64_t row = 0; row < p->rows; row++) {                                                          \
-        const element *from = a + row * p->a_row + i;                                                        \
+        const int64_t from = row * p->a_row + p->column * n + i;                                             \
         vf w[WIDTH];                                                                                         \
         for (int k = 0; k < WIDTH; k++) w[k] = v_load(b + row * p->b_row + k * n + i);                       \
         _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
           const int j = backwards ? COLUMNS - 1 - step : step;                                               \
-          const int64_t column = p->column + j;                                                              \
-          if (column < 0 || column >= p->columns) continue;                                                  \
-          const vf x = v_load_##type(from + column * n);                                                     \
+          if (OUTSIDE(p, j)) continue;                                                                       \
+          const vf x = load(a + (from + j * n));                                                             \
           _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
             const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
             if (t >= 0 && t < MIX_CELLS) V_ACCUMULATE(c[t], x, w[k]);                                        \
           }                                                                                                  \
         }                                                                                                    \
       }                                                                                                      \
-      for (int t = 0; t < MIX_CELLS; t++) v_store(sums + t * n + i, c[t]);                                   \
+      if (p->bias) {                                                                                         \
+        const vf bias = load((const element *)p->bias + i);                                                  \
+        for (int t = 0; t < MIX_CELLS; t++) c[t] = biased_##type(c[t], bias, p->relu);                       \
+      }                                                                                                      \
+      for (int t = 0; t < MIX_CELLS; t++)                                                                    \
+        if (p->stores)                                                                                       \
+          store((element *)results + t * n + i, c[t]);                                                       \
+        else                                                                                                 \
+          v_store((float *)results + t * n + i, c[t]);                                                       \
     }                                                                                                        \
   }                                                                                                          \
-  static void name(float *sums, const void *a, const float *b, const mix_cell_products *p, int64_t n) {      \
+  static void name(void *results, const void *a, const float *b, const mix_cell_products *p, int64_t n) {    \
     if (p->backwards)                                                                                        \
-      name##_columns(sums, a, b, p, n, true);                                                                \
+      name##_columns(results, a, b, p, n, true);                                                             \
     else                                                                                                     \
-      name##_columns(sums, a, b, p, n, false);                                                               \
+      name##_columns(results, a, b, p, n, false);                                                            \
   }
 #if SIMD_MASKS /* where sums are narrower, this loses where images come from memory */
-SUM_CELLS(sum_cells_f32, f32, float)
+SUM_CELLS(sum_cells_f32, f32, float, v_load_numbers, v_store_numbers)
 #else
 #define sum_cells_f32 NULL
 #endif
-SUM_CELLS(sum_cells_f16, f16, uint16_t)
-SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
+SUM_CELLS(sum_cells_f16, f16, uint16_t, v_load_f16, v_store_f16)
+SUM_CELLS(sum_cells_bf16, bf16, uint16_t, v_load_bf16, v_store_bf16)
 
 /* The same for two lines at once, under a kernel of three lines: the image's lines between them are read once
- * for both. p->rows is 4, those of the image; `second` are the sums of the line that sees the last one. */
+ * for both. p->rows is 4, those of the image; `second` are those of the line that sees the last one. */
 #define SUM_TWO_LINES(name, type, element)                                                                   \
-  SIMD_INLINE void name##_columns(float *first, float *second, const element *a, const float *b,             \
+  SIMD_INLINE void name##_columns(void *first, void *second, const element *a, const float *b,               \
                                   const mix_cell_products *p, int64_t n, bool backwards) {                   \
     enum { WIDTH = 3, ROWS = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                \
     const uintptr_t next =                                                                                   \
@@ -205,16 +217,15 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
       vf c[2][MIX_CELLS], w[2][WIDTH];                                                                       \
       for (int t = 0; t < MIX_CELLS; t++) c[0][t] = c[1][t] = v_set(0);                                      \
       _Pragma("GCC unroll 4") for (int row = 0; row <= ROWS; row++) {                                        \
-        const element *from = a + row * p->a_row + i;                                                        \
+        const int64_t from = row * p->a_row + p->column * n + i;                                             \
         for (int k = 0; k < WIDTH; k++) {                                                                    \
           w[1][k] = w[0][k];                                                                                 \
           if (row < ROWS) w[0][k] = v_load(b + row * p->b_row + k * n + i);                                  \
         }                                                                                                    \
         _Pragma("GCC unroll 9") for (int step = 0; step < COLUMNS; step++) {                                 \
           const int j = backwards ? COLUMNS - 1 - step : step;                                               \
-          const int64_t column = p->column + j;                                                              \
-          if (column < 0 || column >= p->columns) continue;                                                  \
-          const vf x = v_load_##type(from + column * n);                                                     \
+          if (OUTSIDE(p, j)) continue;                                                                       \
+          const vf x = v_load_##type(a + (from + j * n));                                                    \
           _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) {                                          \
             const int t = backwards ? j + k - (WIDTH - 1) : j - k;                                           \
             if (t < 0 || t >= MIX_CELLS) continue;                                                           \
@@ -223,11 +234,25 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
           }                                                                                                  \
         }                                                                                                    \
       }                                                                                                      \
-      for (int t = 0; t < MIX_CELLS; t++)                                                                    \
-        v_store(first + t * n + i, c[0][t]), v_store(second + t * n + i, c[1][t]);                           \
+      if (p->bias) {                                                                                         \
+        const vf bias = v_load_##type((const element *)p->bias + i);                                         \
+        for (int t = 0; t < MIX_CELLS; t++) {                                                                \
+          v_round_##type##_both(&c[0][t], &c[1][t]);                                                         \
+          c[0][t] += bias, c[1][t] += bias;                                                                  \
+        }                                                                                                    \
+        for (int t = 0; t < MIX_CELLS && p->relu; t++)                                                       \
+          for (int l = 0; l < 2; l++) c[l][t] = zero_if(v_lt(c[l][t], v_set(0)), c[l][t]);                   \
+      }                                                                                                      \
+      for (int t = 0; t < MIX_CELLS; t++) {                                                                  \
+        const int64_t cell = t * n + i;                                                                      \
+        if (p->stores)                                                                                       \
+          v_store_##type##_both((element *)first + cell, (element *)second + cell, c[0][t], c[1][t]);        \
+        else                                                                                                 \
+          v_store((float *)first + cell, c[0][t]), v_store((float *)second + cell, c[1][t]);                 \
+      }                                                                                                      \
     }                                                                                                        \
   }                                                                                                          \
-  static void name(float *first, float *second, const void *a, const float *b, const mix_cell_products *p,   \
+  static void name(void *first, void *second, const void *a, const float *b, const mix_cell_products *p,     \
                    int64_t n) {                                                                              \
     if (p->backwards)                                                                                        \
       name##_columns(first, second, a, b, p, n, true);                                                       \
@@ -235,6 +260,8 @@ SUM_CELLS(sum_cells_bf16, bf16, uint16_t)
       name##_columns(first, second, a, b, p, n, false);                                                      \
   }
 #if SIMD_REGISTERS == 32 && SIMD_MASKS /* 21 vectors at once */
+SIMD_INLINE void v_round_f32_both(vf *x, vf *y) { (void)x, (void)y; }
+SIMD_INLINE void v_store_f32_both(float *p, float *q, vf x, vf y) { v_store(p, x), v_store(q, y); }
 SUM_TWO_LINES(sum_two_lines_f32, f32, float)
 SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
 #else
@@ -254,23 +281,20 @@ SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
     enum { WIDTH = 3 };                                                                                      \
     vf c[3][WIDTH];                                                                                          \
     SIMD_UNROLL                                                                                              \
-    for (int r = 0; r < rows; r++)                                                                           \
-      SIMD_UNROLL                                                                                            \
+    for (int r = 0; r < rows; r++) SIMD_UNROLL                                                               \
     for (int k = 0; k < WIDTH; k++) c[r][k] = v_load(sums + (r * WIDTH + k) * p->sums_step);                 \
     for (int64_t t = 0; t < p->cells;) {                                                                     \
       if (t == p->first && t < p->end) {                                                                     \
         const element *at = x + (p->x_first + t * p->x_cell);                                                \
         vf seen[3][WIDTH];                                                                                   \
         SIMD_UNROLL                                                                                          \
-        for (int r = 0; r < rows && shares; r++)                                                             \
-          SIMD_UNROLL                                                                                        \
+        for (int r = 0; r < rows && shares; r++) SIMD_UNROLL                                                 \
         for (int k = 0; k + 1 < WIDTH; k++)                                                                  \
           seen[r][k + 1] = name##_load(at + r * p->x_row + k * p->x_tap, whole, part);                       \
         for (; t < p->end; t++, at += p->x_cell) {                                                           \
           const vf y = name##_load(dy + t * p->dy_cell, whole, part);                                        \
           SIMD_UNROLL                                                                                        \
-          for (int r = 0; r < rows; r++)                                                                     \
-            SIMD_UNROLL                                                                                      \
+          for (int r = 0; r < rows; r++) SIMD_UNROLL                                                         \
           for (int k = 0; k < WIDTH; k++) {                                                                  \
             if (shares && k + 1 < WIDTH)                                                                     \
               seen[r][k] = seen[r][k + 1];                                                                   \
@@ -294,8 +318,7 @@ SUM_TWO_LINES(sum_two_lines_bf16, bf16, uint16_t)
       t++;                                                                                                   \
     }                                                                                                        \
     SIMD_UNROLL                                                                                              \
-    for (int r = 0; r < rows; r++)                                                                           \
-      SIMD_UNROLL                                                                                            \
+    for (int r = 0; r < rows; r++) SIMD_UNROLL                                                               \
     for (int k = 0; k < WIDTH; k++) v_store(sums + (r * WIDTH + k) * p->sums_step, c[r][k]);                 \
   }                                                                                                          \
   static void name(float *sums, const void *image, const void *gradient, const mix_tap_products *p,          \

@@ -90,11 +90,14 @@ typedef struct mix_repeat {
 enum { MIX_CELLS = 7 }; /* sums side by side that share what is widened; common images have multiples of 7 */
 
 /* MIX_CELLS cells of a line under a kernel three cells wide. `column`, of `columns`, is that of the image
- * which the first of them sees first; one outside gives no terms. */
+ * which the first of them sees first; one outside gives no terms, and none but the first and the last two of
+ * those that they see may be outside. `stores`: the results are of the dtype of a, else float32 sums. */
 typedef struct mix_cell_products {
   int64_t rows, a_row, b_row; /* of the kernel, and numbers from one to the next */
   int64_t column, columns;
   bool backwards; /* the kernel's first column meets the image's last */
+  bool stores, relu;
+  const void *bias; /* of stored results: added to the rounded sums, before ReLU; NULL: none of the two */
 } mix_cell_products;
 
 /* A line of cells under up to three lines of a kernel three cells wide. Numbers of the image before the first
@@ -179,11 +182,11 @@ typedef struct mix_vector {
   void (*sum_weighted[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
                                         int64_t n);
   /* The same sums, in the same order, of MIX_CELLS cells of n >= `lanes` channels. NULL: no gain. */
-  void (*sum_cells[MIX_DTYPE_COUNT])(float *sums, const void *a, const float *b, const mix_cell_products *p,
+  void (*sum_cells[MIX_DTYPE_COUNT])(void *results, const void *a, const float *b, const mix_cell_products *p,
                                      int64_t n);
   /* The same for two lines, under a kernel of three lines: `second` sees lines 1 to 3 of the image's four.
    * NULL: none. */
-  void (*sum_two_lines[MIX_DTYPE_COUNT])(float *first, float *second, const void *a, const float *b,
+  void (*sum_two_lines[MIX_DTYPE_COUNT])(void *first, void *second, const void *a, const float *b,
                                          const mix_cell_products *p, int64_t n);
   /* sums[(row * 3 + tap) * sums_step + i] += sum over cells, in order, of x * dy, for n channels; whole
    * vectors of sums are read and written. */
