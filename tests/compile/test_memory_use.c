@@ -95,7 +95,8 @@ static size_t copy_bytes(const char *memory, mix_function_body body, layer *l, m
   mix_function *step = mix_function_new(body, l);
   mix_function_call(step, arguments);
   mix_function_report(step, &report, sizeof report);
-  *widened = !strstr(mix_function_dump(step, "plan"), "avx512bf16");
+  const char *plan = mix_function_dump(step, "plan");
+  *widened = !strstr(plan, "avx512bf16") && !strstr(plan, "ref_");
   mix_set_memory("auto");
   no_error();
   return report.copy_bytes;
