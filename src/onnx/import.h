@@ -51,7 +51,8 @@ typedef struct mix_import_value {
   mix_import_size *sizes;        /* integers that are known in part: a vector, or a scalar */
   int size_count;
   bool size_scalar;
-  mix_tensor *fill; /* a constant scalar, repeated over a shape of `sizes` */
+  mix_tensor *fill;    /* a constant scalar, repeated over a shape of `sizes` */
+  mix_tensor *squared; /* what it is the square root of; NULL: not of Sqrt */
   /* A constant out of an initialiser of floats, which is to be a weight, under the name of that. */
   const char *weight;
   bool bound;              /* it has a value */
@@ -216,7 +217,10 @@ mix_tensor *mix_import_expanded(mix_import *in, mix_tensor *x, int count, const 
   X(cast_like)                                                                                               \
   X(clip)                                                                                                    \
   X(divide)                                                                                                  \
-  X(power) X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu) X(softmax)          \
+  X(power)                                                                                                   \
+  X(square_root)                                                                                             \
+  X(reciprocal)                                                                                              \
+  X(extreme) X(modulo) X(prelu) X(leaky) X(elu) X(selu) X(hard_sigmoid) X(gelu) X(softmax)                   \
       X(identity) X(dropout) X(reduce) X(arg) X(running_sum) X(einsum) X(constant_op) X(trilu) X(reshape)    \
           X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather)              \
               X(gather_elements) X(expand) X(tile) X(pad) X(shape_of) X(size_of) X(filled) X(range)          \

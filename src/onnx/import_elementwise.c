@@ -77,6 +77,20 @@ bool mix_import_power(mix_import *in) {
   return mix_import_bind(in, 0, mix_import_apply_two(in, "Power", a, b));
 }
 
+bool mix_import_square_root(mix_import *in) {
+  mix_tensor *x = operand(in, 0), *root = x ? mix_import_apply(in, "Sqrt", x, NULL) : NULL;
+  return root && mix_import_bind_value(in, 0, (mix_import_value){.tensor = root, .squared = x});
+}
+
+/* Of a square root it is one operation here, as the exporter's two were (a normalization's factor). */
+bool mix_import_reciprocal(mix_import *in) {
+  const mix_import_value *value = mix_import_input(in, 0);
+  if (value && value->squared)
+    return mix_import_bind(in, 0, mix_import_apply(in, "Rsqrt", value->squared, NULL));
+  mix_tensor *x = operand(in, 0);
+  return x && mix_import_bind(in, 0, mix_import_apply(in, "Reciprocal", x, NULL));
+}
+
 /* Max, Min, Sum and Mean of any number of operands. */
 bool mix_import_extreme(mix_import *in) {
   const char *const op = in->node->op;

@@ -415,6 +415,32 @@ static void a_model_of_onnx_is_saved_as_one_of_keras(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* The reciprocal of a square root is rounded once, as where it came from. */
+static void a_normalization_comes_back_with_its_bits(void **state) {
+  (void)state;
+  enum { FEATURES = 64 };
+  char path[512];
+  snprintf(path, sizeof path, "%s/norm.onnx", test_folder);
+  MIX_SCOPE {
+    float a[2 * FEATURES], b[2 * FEATURES], numbers[FEATURES];
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(FEATURES));
+    mix_model *model = mix_model_new(x, mix_call(mix_batch_normalization(), x));
+    for (int w = 0; w < 4; w++) { /* gamma, beta, mean, variance */
+      for (int i = 0; i < FEATURES; i++) numbers[i] = 0.1f + 0.37f * (float)((i * (w + 3)) % FEATURES);
+      mix_variable_assign(mix_list_get(mix_model_weights(model), w),
+                          mix_tensor_from(numbers, MIX_FLOAT32, MIX_SHAPE(FEATURES)));
+    }
+    mix_tensor *batch = ramp(MIX_FLOAT32, MIX_SHAPE(2, FEATURES), 2 * FEATURES);
+    assert_int_equal(mix_model_export(model, path), MIX_OK);
+    mix_model *again = mix_model_load(path);
+    assert_non_null(again);
+    read_all(mix_model_call(model, batch), a);
+    read_all(mix_model_call(again, batch), b);
+    assert_memory_equal(a, b, sizeof a);
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 enum { BATCH = 2, HEADS = 4, GROUPS = 2, PLACES = 3, SIZE = 2 };
 
 static int attention_at(bool joined, int heads, int batch, int head, int place, int i) {
@@ -536,6 +562,7 @@ int main(void) {
       cmocka_unit_test(convolutions_that_share_a_kernel_keep_their_padding),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
+      cmocka_unit_test_setup_teardown(a_normalization_comes_back_with_its_bits, folder_begin, folder_end),
       cmocka_unit_test(attention_is_that_of_the_loops),
       cmocka_unit_test(the_larger_of_two_batches_is_the_batch),
       cmocka_unit_test(operators_stand_in_order),
