@@ -63,8 +63,8 @@ MIX_API bool mix_deterministic(void);
  * those of 4 MiB or more, and at least four times the operands, are computed again. Weights that a function
  * only reads stay packed between its calls, up to 256 MiB of all functions: under "auto" if it writes no
  * weights, under "fast" in any case, under "least" never. The bits are the same. MIXTAPE_MEMORY sets the
- * initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB) in either place
- * is a budget instead, as by the next function. */
+ * initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB) in either
+ * place is a budget instead, as by the next function. */
 MIX_API mix_status mix_set_memory(const char *name);
 /* The name of the setting. */
 MIX_API const char *mix_memory_name(void);
