@@ -138,9 +138,15 @@ static void damaged_words(void **state) {
   damage(graph_words(), 2000, 3);
 }
 
+static void damaged_steps(void **state) {
+  (void)state;
+  damage(graph_steps(), 1000, 5);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_products),
                                      cmocka_unit_test(damaged_convolutions), cmocka_unit_test(damaged_words),
+                                     cmocka_unit_test(damaged_steps),
                                      cmocka_unit_test(any_operator_is_read_or_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

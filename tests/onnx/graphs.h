@@ -222,4 +222,95 @@ static inline mix_message graph_words(void) {
   add_output(&g, "y");
   return model_of(&g, 17);
 }
+/* ---- graphs in nodes, and functions ---- */
+
+static inline void set_graph(const char *name, graph *body) {
+  mix_message inner = {0};
+  mix_message_message(&inner, MIX_ONNX_ATTRIBUTE_G, &body->message);
+  attribute(name, MIX_ONNX_IS_GRAPH, &inner);
+}
+
+/* A node of a function of the model's own, in the domain "own". */
+static inline void add_call(graph *g, const char *function, const char *inputs, const char *outputs) {
+  mix_message node = {0};
+  add_words(&node, MIX_ONNX_NODE_INPUT, inputs);
+  add_words(&node, MIX_ONNX_NODE_OUTPUT, outputs);
+  mix_message_text(&node, MIX_ONNX_NODE_OP_TYPE, function);
+  mix_message_text(&node, MIX_ONNX_NODE_DOMAIN, "own");
+  mix_message_message(&g->message, MIX_ONNX_GRAPH_NODE, &node);
+}
+
+/* The function `name` of a to b: a node of `op` on a and a, or a call of that function by `calls`, twice. */
+static inline void add_function(mix_message *model, const char *name, const char *op, const char *calls) {
+  mix_message function = {0}, opset = {0};
+  mix_message_text(&function, MIX_ONNX_FUNCTION_NAME, name);
+  mix_message_text(&function, MIX_ONNX_FUNCTION_INPUT, "a");
+  mix_message_text(&function, MIX_ONNX_FUNCTION_OUTPUT, "b");
+  mix_message_text(&function, MIX_ONNX_FUNCTION_DOMAIN, "own");
+  for (int i = 0; i < 2; i++) {
+    mix_message node = {0};
+    const char *from = i ? "t" : "a";
+    add_words(&node, MIX_ONNX_NODE_INPUT, from);
+    if (op) add_words(&node, MIX_ONNX_NODE_INPUT, from);
+    add_words(&node, MIX_ONNX_NODE_OUTPUT, i ? "b" : "t");
+    mix_message_text(&node, MIX_ONNX_NODE_OP_TYPE, op ? op : calls);
+    if (!op) mix_message_text(&node, MIX_ONNX_NODE_DOMAIN, "own");
+    mix_message_message(&function, MIX_ONNX_FUNCTION_NODE, &node);
+  }
+  for (int i = 0; i < 2; i++) {
+    mix_message_text(&opset, MIX_ONNX_OPSET_DOMAIN, i ? "own" : "");
+    mix_message_integer(&opset, MIX_ONNX_OPSET_VERSION, i ? 1 : 17);
+    mix_message_message(&function, MIX_ONNX_FUNCTION_OPSET, &opset);
+    opset = (mix_message){0};
+  }
+  mix_message_message(model, MIX_ONNX_MODEL_FUNCTIONS, &function);
+}
+
+static inline mix_message model_with_functions(graph *g) {
+  mix_message model = model_of(g, 17), opset = {0};
+  mix_message_text(&opset, MIX_ONNX_OPSET_DOMAIN, "own");
+  mix_message_integer(&opset, MIX_ONNX_OPSET_VERSION, 1);
+  mix_message_message(&model, MIX_ONNX_MODEL_OPSET, &opset);
+  return model;
+}
+
+/* The body of a Loop: s by w, while `again` says so. */
+static inline graph loop_body(const char *again) {
+  graph body = {{0}};
+  add_value(&body, MIX_ONNX_GRAPH_INPUT, "step", MIX_INT64, 0, NULL);
+  add_value(&body, MIX_ONNX_GRAPH_INPUT, "go", MIX_BOOL, 0, NULL);
+  add_input(&body, "s", MIX_FLOAT32, DIMS(-1, 4));
+  add_node(&body, "Identity", again, "more");
+  add_node(&body, "MatMul", "s w", "next");
+  add_value(&body, MIX_ONNX_GRAPH_OUTPUT, "more", MIX_BOOL, 0, NULL);
+  add_output(&body, "next");
+  return body;
+}
+
+/* x (N, 4): three times by w in a Loop, the branch of an If that adds w's first row, four times that by a
+ * function. */
+static inline mix_message graph_steps(void) {
+  graph g = {{0}}, body = loop_body("go"), yes = {{0}}, no = {{0}};
+  const bool on = true;
+  add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+  add_floats(&g, "w", DIMS(4, 4));
+  add_floats(&g, "v", DIMS(4));
+  add_tensor(&g, "times", MIX_INT64, 0, NULL, &(int64_t){3});
+  add_tensor(&g, "on", MIX_BOOL, 0, NULL, &on);
+  set_graph("body", &body);
+  add_node(&g, "Loop", "times on x", "looped");
+  add_node(&yes, "Add", "looped v", "added");
+  add_output(&yes, "added");
+  add_node(&no, "Sub", "looped v", "taken");
+  add_output(&no, "taken");
+  set_graph("then_branch", &yes);
+  set_graph("else_branch", &no);
+  add_node(&g, "If", "on", "chosen");
+  add_call(&g, "twice", "chosen", "y");
+  add_output(&g, "y");
+  mix_message model = model_with_functions(&g);
+  add_function(&model, "twice", "Add", NULL);
+  return model;
+}
+
 #endif

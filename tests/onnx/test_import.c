@@ -415,6 +415,68 @@ static void a_model_of_onnx_is_saved_as_one_of_keras(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* Against loops over the same eighths, which are exact here. */
+static void steps_branches_and_functions(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = read_bytes(graph_steps());
+    assert_non_null(model);
+    float y[8], s[4], next[4];
+    read_all(mix_model_call(model, ramp(MIX_FLOAT32, MIX_SHAPE(2, 4), 5)), y);
+    for (int row = 0; row < 2; row++) {
+      for (int j = 0; j < 4; j++) s[j] = (float)((4 * row + j) % 5);
+      for (int step = 0; step < 3; step++) {
+        for (int j = 0; j < 4; j++) {
+          next[j] = 0;
+          for (int k = 0; k < 4; k++) next[j] += s[k] * weight_at(4 * k + j);
+        }
+        memcpy(s, next, sizeof s);
+      }
+      for (int j = 0; j < 4; j++) assert_float_equal(y[4 * row + j], 4 * (s[j] + weight_at(j)), 0);
+    }
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* A function that calls itself; 40 of which each calls the one before twice; a loop without an end. */
+static void what_has_no_end_is_refused(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    graph g = {{0}};
+    add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+    add_call(&g, "twice", "x", "y");
+    add_output(&g, "y");
+    mix_message model = model_with_functions(&g);
+    add_function(&model, "twice", NULL, "twice");
+    refused(read_bytes(model), MIX_UNSUPPORTED, "twice");
+  }
+  MIX_SCOPE {
+    graph g = {{0}};
+    char name[16] = "f39", before[16];
+    add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+    add_call(&g, name, "x", "y");
+    add_output(&g, "y");
+    mix_message model = model_with_functions(&g);
+    for (int i = 39; i >= 0; i--) {
+      snprintf(name, sizeof name, "f%d", i);
+      snprintf(before, sizeof before, "f%d", i - 1);
+      add_function(&model, name, i ? NULL : "Add", before);
+    }
+    refused(read_bytes(model), MIX_UNSUPPORTED, "f");
+  }
+  MIX_SCOPE {
+    graph g = {{0}}, body = loop_body("go");
+    const bool on = true;
+    add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+    add_floats(&g, "w", DIMS(4, 4));
+    add_tensor(&g, "on", MIX_BOOL, 0, NULL, &on);
+    set_graph("body", &body);
+    add_node(&g, "Loop", "_ on x", "y");
+    add_output(&g, "y");
+    refused(read_bytes(model_of(&g, 17)), MIX_UNSUPPORTED, "Loop");
+  }
+}
+
 /* The reciprocal of a square root is rounded once, as where it came from. */
 static void a_normalization_comes_back_with_its_bits(void **state) {
   (void)state;
@@ -562,6 +624,8 @@ int main(void) {
       cmocka_unit_test(convolutions_that_share_a_kernel_keep_their_padding),
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
+      cmocka_unit_test(steps_branches_and_functions),
+      cmocka_unit_test(what_has_no_end_is_refused),
       cmocka_unit_test_setup_teardown(a_normalization_comes_back_with_its_bits, folder_begin, folder_end),
       cmocka_unit_test(attention_is_that_of_the_loops),
       cmocka_unit_test(the_larger_of_two_batches_is_the_batch),
