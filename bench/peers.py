@@ -31,6 +31,7 @@ from rows import PLAIN_CONVOLUTIONS, ROWS  # noqa: E402
 
 PACKAGES = {"tensorflow": "tensorflow", "xla": "tensorflow", "pytorch": "pytorch",
             "onnxruntime": "onnxruntime"}
+MODULES = {"tensorflow": "tf_keras", "pytorch": "torch", "onnxruntime": "onnxruntime"}
 
 
 def say(text):
@@ -179,6 +180,34 @@ def time_row(row, options, folder, table):
         table.add_memory(row, dtype, plan, peaks[dtype], peer_peaks.get(dtype) if theirs else None)
 
 
+def check(options, parser):
+    """Ends before the first row where a later one could only fail."""
+    for peer, module in MODULES.items():
+        python = getattr(options, peer)
+        if not python:
+            continue
+        found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)"
+        try:
+            missing = subprocess.run([python, "-c", found], stderr=subprocess.DEVNULL).returncode
+        except OSError as error:
+            parser.error(f"--{peer}: {error}")
+        if missing:
+            parser.error(f"--{peer}: {python} has no package {module}; name an interpreter that has it")
+    for path in (options.bench, options.mixtape):
+        if not os.access(path, os.X_OK):
+            parser.error(f"--build: {path} is not there; make bench builds it")
+
+
+def chosen(expression, parser):
+    try:
+        rows = [row for row in ROWS if not expression or re.search(expression, row.name)]
+    except re.error as error:
+        parser.error(f"--rows: {error}")
+    if not rows:
+        parser.error(f"--rows: {expression!r} is in no name of these: " + "; ".join(row.name for row in ROWS))
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -197,7 +226,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peer that runs ends too
     options.bench = os.path.join(options.build, "bench", "bench")
     options.mixtape = os.path.join(options.build, "mixtape")
-    rows = [row for row in ROWS if not options.rows or re.search(options.rows, row.name)]
+    rows = chosen(options.rows, parser)
+    check(options, parser)
     table, begin = Table(), time.time()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:

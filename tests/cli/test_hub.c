@@ -55,7 +55,7 @@ static void reports_of_numerics(void **state) {
   }
 }
 
-/* Every trial fails within so few, so that the search tries layers inside the backbone too. */
+/* The layers to choose from are those inside the backbone too; these models need none of them. */
 static void precision_tuning(void **state) {
   (void)state;
   for (int i = 0; i < MODELS; i++) {
