@@ -109,6 +109,8 @@ const char *mix_import_new_name(mix_import *in, const char *name);
 json_t *mix_import_new_map(mix_import *in);
 /* Counts a copy of a node and its names. False with the error recorded: there are too many. */
 bool mix_import_spend(mix_import *in, const mix_onnx_node *node);
+/* The same for names that no node's copy counts. */
+bool mix_import_spend_names(mix_import *in, int64_t count);
 /* Could so many copies of the nodes be counted? False with the error recorded. */
 bool mix_import_can_spend(mix_import *in, int64_t times, int count, mix_import_node *const *nodes);
 /* Counts who reads what, of the whole graph. */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Functions may call others, and loops may be long; layers of Keras for this many are made in seconds. */
@@ -37,8 +38,9 @@ json_t *mix_import_new_map(mix_import *in) {
 
 const char *mix_import_new_name(mix_import *in, const char *name) {
   char text[NAME_BYTES + 16];
-  snprintf(text, sizeof text, "%.*s#%d", NAME_BYTES, name, ++in->names_made);
-  for (char *c = text + strlen(text); c > text && (unsigned char)c[-1] >= 0x80; c--) *c = 0;
+  size_t length = strnlen(name, NAME_BYTES);
+  while (length && ((unsigned char)name[length] & 0xc0) == 0x80) length--; /* no part of a letter */
+  snprintf(text, sizeof text, "%.*s#%d", (int)length, name, ++in->names_made);
   char *copy = mix_scoped_memory(strlen(text) + 1);
   return copy ? strcpy(copy, text) : NULL;
 }
@@ -90,6 +92,12 @@ bool mix_import_can_spend(mix_import *in, int64_t times, int count, mix_import_n
          mix_import_fail(in, MIX_UNSUPPORTED,
                          "functions and the steps of loops have together more than %d nodes and names",
                          (int)MAX_COPIED);
+}
+
+bool mix_import_spend_names(mix_import *in, int64_t count) {
+  if (count > MAX_COPIED - in->copied) return mix_import_can_spend(in, INT64_MAX, 0, NULL);
+  in->copied += (int)count;
+  return true;
 }
 
 bool mix_import_spend(mix_import *in, const mix_onnx_node *node) {
@@ -145,7 +153,10 @@ static mix_import_body *copy_body(mix_import *in, const scope *outer, const mix_
   const scope s = {outer, names, outer->function, outer->call, &own, outer->calls};
   body->inputs = mix_scoped_memory(((size_t)graph->input_count + 1) * sizeof(char *));
   body->outputs = mix_scoped_memory(((size_t)graph->output_count + 1) * sizeof(char *));
-  if (!body->inputs || !body->outputs) return NULL;
+  if (!body->inputs || !body->outputs ||
+      !mix_import_spend_names(in,
+                              (int64_t)graph->input_count + graph->output_count + graph->initializer_count))
+    return NULL;
   for (int i = 0; i < graph->input_count; i++) {
     if (!(body->inputs[i] = made(in, &s, graph->inputs[i].name))) return NULL;
     mix_json_set(changing, body->inputs[i], json_true());
@@ -248,6 +259,7 @@ static bool inline_function(mix_import *in, const scope *outer, const mix_onnx_f
                            f->output_count);
   if (f->opset && f->opset != in->file->opset && (f->opset < 13 || in->file->opset < 13))
     return mix_import_fail(in, MIX_UNSUPPORTED, "its function uses operator set %lld", (long long)f->opset);
+  if (!mix_import_spend_names(in, f->input_count)) return false;
   for (int i = 0; i < f->input_count; i++)
     mix_json_set(names, f->inputs[i], json_string(i < call->input_count ? call->inputs[i] : ""));
   for (int i = 0; i < call->output_count; i++) {
@@ -269,6 +281,7 @@ static bool rename_node(mix_import *in, const scope *s, const mix_onnx_node *nod
   copy->node = *node;
   copy->node.inputs = names;
   copy->node.outputs = names + node->input_count;
+  for (int i = 0; i < node->output_count; i++) copy->node.outputs[i] = node->outputs[i];
   in->node = &copy->node;
   for (int i = 0; i < node->input_count; i++)
     if (!(copy->node.inputs[i] = resolved(in, s, node->inputs[i]))) return false;
@@ -294,6 +307,20 @@ static bool copy_nodes(mix_import *in, const scope *s, const mix_onnx_node *node
   return !mix_failed();
 }
 
+/* Names that are made end in higher numbers than those of the graph, so that none is one of these. */
+static void skip_number(mix_import *in, const char *name) {
+  const char *mark = strrchr(name, '#');
+  const long number = mark ? strtol(mark + 1, NULL, 10) : 0;
+  if (number > in->names_made && number < 1 << 30) in->names_made = (int)number;
+}
+
+static void skip_numbers(mix_import *in, const mix_onnx_graph *graph) {
+  for (int i = 0; i < graph->input_count; i++) skip_number(in, graph->inputs[i].name);
+  for (int i = 0; i < graph->initializer_count; i++) skip_number(in, graph->initializers[i].name);
+  for (int n = 0; n < graph->node_count; n++)
+    for (int i = 0; i < graph->nodes[n].output_count; i++) skip_number(in, graph->nodes[n].outputs[i]);
+}
+
 bool mix_import_inline(mix_import *in) {
   const mix_onnx_graph *graph = &in->file->graph;
   const sink own = {NULL, &in->nodes, NULL};
@@ -301,6 +328,7 @@ bool mix_import_inline(mix_import *in) {
   in->initializers = mix_scoped_memory(((size_t)graph->initializer_count + 1) * sizeof(mix_onnx_tensor *));
   if (!in->initializers) return false;
   in->initializer_room = graph->initializer_count + 1;
+  skip_numbers(in, graph);
   for (int i = 0; i < graph->initializer_count; i++)
     in->initializers[in->initializer_count++] = &graph->initializers[i];
   return copy_nodes(in, &s, graph->nodes, graph->node_count);

@@ -53,6 +53,7 @@ static mix_import_node *copy_of(mix_import *in, const mix_import_step *step, con
 static bool convert_body(mix_import *in, const mix_import_body *body, const mix_import_step *step) {
   mix_import_nodes nodes = {0};
   const mix_onnx_node *around = in->node;
+  if (!mix_import_spend_names(in, body->output_count - around->output_count)) return false;
   for (int n = 0; n < body->nodes.count; n++) {
     mix_import_node *copy = copy_of(in, step, body->nodes.items[n]);
     if (!copy || !mix_import_append(&nodes, copy)) return false;

@@ -12,8 +12,9 @@
 
 enum { MOST = 1000000 };
 
-static mix_message files[3];
-static mix_model *models[3];
+enum { GRAPHS = 4 };
+static mix_message files[GRAPHS];
+static mix_model *models[GRAPHS];
 
 static bool reads(int i) {
   bool good = false;
@@ -31,7 +32,7 @@ static bool writes(int i) { return mix_model_export(models[i], in_folder("memory
 static int64_t next_of(int64_t count) { return count + 1 + count / 60; }
 
 static void each_of_our_allocations(bool (*work)(int)) {
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < GRAPHS; i++) {
     bool good = work(i);
     assert_true(good);
     good = false;
@@ -50,7 +51,7 @@ static void each_of_our_allocations(bool (*work)(int)) {
 /* jansson may say what it likes, so any error will do. */
 static void each_allocation_of_the_process(bool (*work)(int)) {
   if (!REACHES_EVERY_ALLOCATION) SKIP("the sanitizer has its own malloc");
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < GRAPHS; i++) {
     bool reached = true;
     int64_t count = 0;
     for (; reached && count < MOST; count = next_of(count)) {
@@ -84,8 +85,8 @@ static void writing_while_the_process_has_none(void **state) {
 
 static int begin(void **state) {
   if (folder_begin(state) || setup(state)) return -1;
-  mix_message (*const graphs[])(void) = {graph_mlp, graph_cnn, graph_words};
-  for (int i = 0; i < 3; i++) {
+  mix_message (*const graphs[])(void) = {graph_mlp, graph_cnn, graph_words, graph_steps};
+  for (int i = 0; i < GRAPHS; i++) {
     mix_onnx_file file;
     files[i] = graphs[i]();
     if (!mix_onnx_open_memory(&file, "memory", files[i].data, files[i].size)) return -1;
@@ -95,7 +96,7 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-  for (int i = 0; i < 3; i++) mix_message_free(&files[i]);
+  for (int i = 0; i < GRAPHS; i++) mix_message_free(&files[i]);
   return teardown(state) || folder_end(state);
 }
 
