@@ -139,6 +139,7 @@ static int place(const int *cast, const int *next, int n, int *order, int placed
  * these: of a large graph's ends "fuse" makes no program. */
 static bool move_casts(mix_ir *ir, int first) {
   const int count = ir->node_count;
+  if (count == first) return true;
   int *cast = mix_ir_ints(ir, count + 1), *next = mix_ir_ints(ir, count + 1); /* by node: of its result */
   int *order = mix_ir_ints(ir, count + 1), placed = 0;
   if (!cast || !next || !order) return false;
