@@ -110,16 +110,25 @@ bool mix_variable_set_gathered(mix_variable *variable, mix_memory *memory) {
   return true;
 }
 
-void mix_variables_note_write(int count, mix_variable *const *written) {
+static void count_writes(int count, mix_variable *const *written) {
   for (int i = 0; i < count; i++) {
     mix_variable *original = written[i]->original;
     written[i]->version++;
     if (original && original->share) original->version++; /* of which the run writes the copy alone */
   }
+}
+
+void mix_variables_note_write(int count, mix_variable *const *written) {
+  count_writes(count, written);
   for (int i = 0; i < count; i++)
     if (written[i]->original) written[i]->copied_version = written[i]->original->version;
 }
 
+/* The copy of a divided weight is all that there is of the whole here: it stays current, under a new stamp.
+ */
 void mix_variables_note_failure(int count, mix_variable *const *written) {
-  for (int i = 0; i < count; i++) written[i]->version++;
+  count_writes(count, written);
+  for (int i = 0; i < count; i++)
+    if (written[i]->original && written[i]->original->share)
+      written[i]->copied_version = written[i]->original->version;
 }

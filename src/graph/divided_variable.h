@@ -40,7 +40,7 @@ bool mix_variable_was_assigned(const mix_variable *variable);
 bool mix_variable_check_here(const mix_variable *variable, const char *call);
 /* A run wrote these. Copies among them are current; other copies of the same weights are now stale. */
 void mix_variables_note_write(int count, mix_variable *const *written);
-/* A run that might have written these has failed: nothing that is derived from them counts as current. */
+/* A run that might have written these has failed: nothing that is made of them counts as current. */
 void mix_variables_note_failure(int count, mix_variable *const *written);
 /* Gives the whole a storage if it has none. False with the error recorded. */
 bool mix_variable_make_room(mix_variable *variable);
