@@ -440,6 +440,8 @@ static void what_is_unknown_is_refused(void **state) {
   (void)state;
   assert_code(run_program("bench", "--only", "dispatch"), 2);
   assert_has(program_err, "'dispatch' given; expected steps|layers|pipeline\n");
+  assert_code(run_program("bench", "--quick", "--only", "layers", "--rows", "GRUU"), 2);
+  assert_has(program_err, "--rows: 'GRUU' is in the name of no row of layers");
   assert_code(run_program("bench", "--onyl", "steps"), 2);
   assert_has(program_err, "did you mean '--only'?");
 }

@@ -12,6 +12,7 @@ typedef struct bench_settings {
   const cli_options *options; /* the model and its sizes */
   int64_t units, batch;       /* 0: the table's own models */
   json_t *json;               /* each table adds one member */
+  bool *row_found;            /* set once a row is what --rows asks for */
 } bench_settings;
 
 /* False with the error recorded, or printed to standard error. */
@@ -25,7 +26,9 @@ bench_run_table bench_steps, bench_layers, bench_pipeline, bench_advise, bench_m
 
 /* Whether --rows, if it is given, is found in the name. */
 static inline bool bench_is_asked(const bench_settings *settings, const char *name) {
-  return !settings->options->rows || strstr(name, settings->options->rows);
+  const bool asked = !settings->options->rows || strstr(name, settings->options->rows);
+  *settings->row_found |= asked;
+  return asked;
 }
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one

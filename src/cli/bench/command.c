@@ -32,7 +32,9 @@ static void describe(const bench_settings *settings, bool timed) {
 int bench_run(const cli_options *options, const bench_table *tables, int count, const char *only) {
   const int code = cli_setup(options);
   if (code) return code;
-  bench_settings settings = {.threads = mix_threads(),
+  bool row_found = !options->rows;
+  bench_settings settings = {.row_found = &row_found,
+                             .threads = mix_threads(),
                              .quick = options->quick,
                              .text = !options->json,
                              .policy = options->policy,
@@ -47,6 +49,12 @@ int bench_run(const cli_options *options, const bench_table *tables, int count, 
     if (only && strcmp(only, tables[i].name)) continue;
     MIX_SCOPE { good = tables[i].run(&settings) && mix_error() == MIX_OK; }
     fflush(stdout);
+  }
+  if (good && !row_found) {
+    json_decref(settings.json);
+    fprintf(stderr, "bench: --rows: '%s' is in the name of no row of %s\n", options->rows,
+            only ? only : "any table that has rows by name");
+    return CLI_USAGE;
   }
   if (good && options->json)
     good = json_dumpf(settings.json, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) == 0 &&
