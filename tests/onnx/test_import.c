@@ -6,22 +6,11 @@
 
 #include <cmocka.h>
 
-#include "onnx/graphs.h"
-#include "onnx/import.h"
+#include "onnx/read_bytes.h"
 #include "support/folder.h"
 #include <math.h>
 #include <mixtape/mixtape.h>
 #include <stdio.h>
-
-/* The model of a file, which is freed. The bytes stay until the end of the test program. */
-static mix_model *read_bytes(mix_message bytes) {
-  mix_onnx_file file;
-  assert_false(bytes.failed);
-  mix_model *model =
-      mix_onnx_open_memory(&file, "test.onnx", bytes.data, bytes.size) ? mix_import_file(&file, NULL) : NULL;
-  mix_message_free(&bytes);
-  return model;
-}
 
 static mix_tensor *ramp(mix_dtype dtype, mix_shape shape, int modulus) {
   double numbers[1024];
@@ -438,6 +427,44 @@ static void steps_branches_and_functions(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* Running sums of a row, from its end: whole numbers, exact. */
+static void a_scan_goes_along_an_axis(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    static const float nothing[4];
+    graph g = {{0}}, body = {{0}};
+    add_input(&g, "x", MIX_FLOAT32, DIMS(-1, 4));
+    add_tensor(&g, "zeros", MIX_FLOAT32, DIMS(4), nothing);
+    add_node(&g, "MatMul", "x zeros", "first");
+    add_input(&body, "sum", MIX_FLOAT32, DIMS(-1));
+    add_input(&body, "number", MIX_FLOAT32, DIMS(-1));
+    add_node(&body, "Add", "sum number", "next");
+    add_node(&body, "Identity", "next", "kept");
+    add_output(&body, "next");
+    add_output(&body, "kept");
+    set_graph("body", &body);
+    set_int("num_scan_inputs", 1);
+    SET_INTS("scan_input_axes", 1);
+    SET_INTS("scan_output_axes", 1);
+    SET_INTS("scan_input_directions", 1);
+    SET_INTS("scan_output_directions", 1);
+    add_node(&g, "Scan", "first x", "last y");
+    add_output(&g, "y");
+    mix_model *model = read_bytes(model_of(&g, 17));
+    assert_non_null(model);
+    float y[8], sum;
+    read_all(mix_model_call(model, ramp(MIX_FLOAT32, MIX_SHAPE(2, 4), 5)), y);
+    for (int row = 0; row < 2; row++) {
+      sum = 0;
+      for (int j = 3; j >= 0; j--) {
+        sum += (float)((4 * row + j) % 5);
+        assert_float_equal(y[4 * row + j], sum, 0);
+      }
+    }
+  }
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 /* A function that calls itself; 40 of which each calls the one before twice; a loop without an end. */
 static void what_has_no_end_is_refused(void **state) {
   (void)state;
@@ -625,6 +652,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(external_data_stay_in_the_folder, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(a_model_of_onnx_is_saved_as_one_of_keras, folder_begin, folder_end),
       cmocka_unit_test(steps_branches_and_functions),
+      cmocka_unit_test(a_scan_goes_along_an_axis),
       cmocka_unit_test(what_has_no_end_is_refused),
       cmocka_unit_test_setup_teardown(a_normalization_comes_back_with_its_bits, folder_begin, folder_end),
       cmocka_unit_test(attention_is_that_of_the_loops),

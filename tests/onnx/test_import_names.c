@@ -7,20 +7,9 @@
 
 #include <cmocka.h>
 
-#include "onnx/graphs.h"
-#include "onnx/import.h"
+#include "onnx/read_bytes.h"
 #include <mixtape/mixtape.h>
 #include <stdio.h>
-
-/* The model of a file, which is freed. The bytes stay until the end of the test program. */
-static mix_model *read_bytes(mix_message bytes) {
-  mix_onnx_file file;
-  assert_false(bytes.failed);
-  mix_model *model =
-      mix_onnx_open_memory(&file, "test.onnx", bytes.data, bytes.size) ? mix_import_file(&file, NULL) : NULL;
-  mix_message_free(&bytes);
-  return model;
-}
 
 static void has_too_many(mix_message bytes) {
   assert_null(read_bytes(bytes));
