@@ -10,10 +10,8 @@ that many examples, as $MIXTAPE_REFERENCE_DIR/ops wants; --after takes NAME.afte
 as in $MIXTAPE_REFERENCE_DIR/precision. Ends with how many were exported and agreed;
 fails where one that was exported is wrong, or where more than MAX_REFUSED are not.
 """
-import argparse
 import concurrent.futures
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -21,6 +19,7 @@ import tempfile
 import numpy
 import onnx
 import onnxruntime
+from onnx_comparison import parser_of_recordings
 
 MAX_REFUSED = 0
 APPLICATIONS = ("ResNet50", "MobileNetV2", "DenseNet121", "EfficientNetB0")
@@ -108,15 +107,10 @@ def check(program, folder, name, given):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("models", type=pathlib.Path)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser = parser_of_recordings(__doc__)
     parser.add_argument("--options", default="")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--after", action="store_true")
-    parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     end = ".after.keras" if given.after else ".keras"
     found = sorted(path.name[:-len(end)] for path in given.models.glob(f"*{end}"))

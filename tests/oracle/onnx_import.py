@@ -16,28 +16,20 @@ What exporters fold or join by value is another model in training: GPT's table o
 without their folding.
 Not part of the tests: it needs torch, onnx and onnxscript. Exits with 1 if anything differs.
 """
-import argparse
 import json
 import pathlib
-import re
-import subprocess
-import sys
 import tempfile
 import zipfile
 
 import numpy as np
 import torch
+from onnx_comparison import Comparison, difference
 from torch import nn
 
-parser = argparse.ArgumentParser()
-parser.add_argument("program")
-parser.add_argument("folder", nargs="?", type=pathlib.Path)
-parser.add_argument("--only", type=re.compile, default=re.compile(".*"))
-options = parser.parse_args()
+STEPS, RATE = 20, 0.05
+comparison = Comparison(__doc__, STEPS, RATE)
 torch.manual_seed(0)
 torch.set_num_threads(1)
-STEPS, RATE = 20, 0.05
-failures = []
 
 
 class Block(nn.Module):
@@ -251,13 +243,6 @@ def export(model, x, path, old):
                           optimize=is_folded(model), verbose=False)
 
 
-def run(*arguments):
-    done = subprocess.run([options.program, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        message = (done.stderr or done.stdout).strip()[-600:]
-        raise RuntimeError(" ".join(map(str, arguments[:3])) + ": " + message)
-
-
 def freeze(path, frozen):
     """The file with its normalisations of batches not trainable."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(frozen, "w") as new:
@@ -283,17 +268,6 @@ def train(model, x, y):
         return model(x).numpy()
 
 
-def difference(a, b):
-    return float("inf") if a.shape != b.shape else float(np.abs(a - b).max() / max(1e-30, np.abs(b).max()))
-
-
-def say(name, what, value, bound):
-    good = value <= bound
-    print(f"{name:22} {what:12} {value:.2e}{'' if good else ' more than ' + str(bound)}", flush=True)
-    if not good:
-        failures.append(name)
-
-
 def check(name, model, x, folder):
     begin(model)
     with torch.no_grad():
@@ -304,36 +278,25 @@ def check(name, model, x, folder):
     data = ["--data", folder / f"{name}.npz", "--batch-size", len(x)]
     for old in True, False:
         title = f"{name}_{'old' if old else 'new'}"
-        path, keras, frozen, trained = (folder / f"{title}{end}" for end in
-                                        (".onnx", ".keras", "_frozen.keras", "_trained.keras"))
-        outputs = [folder / f"{title}_{i}.npy" for i in range(3)]
+        path, keras, frozen = (folder / f"{title}{end}" for end in (".onnx", ".keras", "_frozen.keras"))
         try:
             export(model, x, str(path), old)
-            run("predict", "--model", path, *data, "--output", outputs[0])
-            say(title, "predicts", difference(np.load(outputs[0]), y.numpy()), 1e-5)
-            run("convert", path, keras)
-            run("predict", "--model", keras, *data, "--output", outputs[1])
-            say(title, "converted", difference(np.load(outputs[1]), np.load(outputs[0])), 0)
+            comparison.compare_predictions(title, path, keras, data, y.numpy())
             freeze(keras, frozen)
-            run("train", "--model", frozen, *data, "--epochs", STEPS, "--optimizer",
-                f"sgd:learning_rate={RATE}", "--loss", "mean_squared_error", "--metrics", "mse", "--save",
-                trained, "--verbose", 0)
-            run("predict", "--model", trained, *data, "--output", outputs[2])
+            result = comparison.train(title, frozen, data)
             train_second_bias(model, old)
             expected = train(model, x, target)
             moved = difference(y.numpy(), expected)
             if moved < 1e-3:
                 raise RuntimeError(f"PyTorch's predictions moved by {moved:.1e} alone")
-            say(title, "trained", difference(np.load(outputs[2]), expected), 1e-4)
+            comparison.say(title, "trained", difference(result, expected), 1e-4)
         except RuntimeError as error:
-            print(f"{title:22} FAILED {error}", flush=True)
-            failures.append(title)
+            comparison.fail(title, error)
         model.load_state_dict(state)
 
 
 with tempfile.TemporaryDirectory() as temporary:
     for key, (module, inputs) in MODELS.items():
-        if options.only.fullmatch(key):
-            check(key, module, inputs, options.folder or pathlib.Path(temporary))
-print(f"{len(failures)} failed")
-sys.exit(bool(failures))
+        if comparison.options.only.fullmatch(key):
+            check(key, module, inputs, comparison.options.folder or pathlib.Path(temporary))
+comparison.end()

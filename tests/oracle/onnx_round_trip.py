@@ -9,15 +9,14 @@ most the bound of their dtype, differ by more, and are refused; fails where one 
 The bound is 1e-6 of the largest magnitude of an array in float32, and in 16 bits, where a sum in another
 order may round to the next number, two units of its last place. Needs numpy alone.
 """
-import argparse
 import concurrent.futures
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
 
 import numpy
+from onnx_comparison import parser_of_recordings
 
 
 def bound_of(policy):
@@ -68,13 +67,8 @@ def check(program, folder, name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("models", type=pathlib.Path)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser = parser_of_recordings(__doc__)
     parser.add_argument("--part", default="1/1")
-    parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     number, parts = map(int, given.part.split("/"))
     all_names = sorted(path.name[:-len(".keras")] for path in given.models.glob("*.keras"))

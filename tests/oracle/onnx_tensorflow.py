@@ -16,12 +16,8 @@ that these models are compared in prediction alone. It writes a GRU of Keras 3 a
 which is no model here. Ends with the operators that the files had. Not part of the tests: it needs
 TensorFlow and tf2onnx. Exits with 1 if anything differs.
 """
-import argparse
 import os
 import pathlib
-import re
-import subprocess
-import sys
 import tempfile
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", KERAS_BACKEND="tensorflow",
@@ -32,14 +28,10 @@ import onnx
 import tensorflow as tf
 import tf2onnx
 from keras import layers
+from onnx_comparison import Comparison, difference
 
-parser = argparse.ArgumentParser()
-parser.add_argument("program")
-parser.add_argument("folder", nargs="?", type=pathlib.Path)
-parser.add_argument("--only", type=re.compile, default=re.compile(".*"))
-options = parser.parse_args()
 STEPS, RATE = 5, 0.05
-failures, operators = [], set()
+comparison, operators = Comparison(__doc__, STEPS, RATE), set()
 
 
 def gelu(x):
@@ -139,29 +131,11 @@ def write(model, x, path, opset):
     operators.update(node.op_type for node in proto.graph.node)
 
 
-def run(*arguments):
-    done = subprocess.run([options.program, *map(str, arguments)], capture_output=True, text=True)
-    if done.returncode:
-        message = (done.stderr or done.stdout).strip()[-600:]
-        raise RuntimeError(" ".join(map(str, arguments[:3])) + ": " + message)
-
-
 def train(model, x, target):
     """Full batches of the mean squared error."""
     model.compile(keras.optimizers.SGD(RATE), "mean_squared_error")
     model.fit(x, target, batch_size=len(x), epochs=STEPS, shuffle=False, verbose=0)
     return model(x, training=False).numpy()
-
-
-def difference(a, b):
-    return float("inf") if a.shape != b.shape else float(np.abs(a - b).max() / max(1e-30, np.abs(b).max()))
-
-
-def say(name, what, value, bound):
-    good = value <= bound
-    print(f"{name:16} {what:12} {value:.2e}{'' if good else ' more than ' + str(bound)}", flush=True)
-    if not good:
-        failures.append(name)
 
 
 def check(name, model, x, folder):
@@ -178,34 +152,23 @@ def check(name, model, x, folder):
     folded = any(isinstance(layer, layers.BatchNormalization) for layer in model.layers)
     for opset in 15, 18:
         title = f"{name}_{opset}"
-        path, converted, trained = (folder / f"{title}{end}" for end in (".onnx", ".keras", "_trained.keras"))
-        outputs = [folder / f"{title}_{i}.npy" for i in range(3)]
+        path, converted = folder / f"{title}.onnx", folder / f"{title}.keras"
         try:
             write(model, x, path, opset)
-            run("predict", "--model", path, *data, "--output", outputs[0])
-            say(title, "predicts", difference(np.load(outputs[0]), y), 1e-5)
-            run("convert", path, converted)
-            run("predict", "--model", converted, *data, "--output", outputs[1])
-            say(title, "converted", difference(np.load(outputs[1]), np.load(outputs[0])), 0)
-            run("train", "--model", converted, *data, "--epochs", STEPS, "--optimizer",
-                f"sgd:learning_rate={RATE}", "--loss", "mean_squared_error", "--metrics", "mse", "--save",
-                trained, "--verbose", 0)
-            run("predict", "--model", trained, *data, "--output", outputs[2])
-            found = difference(np.load(outputs[2]), expected)
+            comparison.compare_predictions(title, path, converted, data, y)
+            found = difference(comparison.train(title, converted, data), expected)
             if folded:
-                print(f"{title:16} trained      {found:.2e} (folded: another model)", flush=True)
+                print(f"{title:22} trained      {found:.2e} (folded: another model)", flush=True)
             else:
-                say(title, "trained", found, 1e-4)
+                comparison.say(title, "trained", found, 1e-4)
         except RuntimeError as error:
-            print(f"{title:16} FAILED {error}", flush=True)
-            failures.append(title)
+            comparison.fail(title, error)
 
 
 with tempfile.TemporaryDirectory() as temporary:
     for key, (make, inputs) in MODELS.items():
-        if options.only.fullmatch(key):
+        if comparison.options.only.fullmatch(key):
             keras.utils.set_random_seed(1)
-            check(key, make(), inputs, options.folder or pathlib.Path(temporary))
+            check(key, make(), inputs, comparison.options.folder or pathlib.Path(temporary))
 print("operators:", " ".join(sorted(operators)))
-print(f"{len(failures)} failed")
-sys.exit(bool(failures))
+comparison.end()
