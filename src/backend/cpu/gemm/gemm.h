@@ -138,6 +138,7 @@ struct mix_gemm_engine {
   size_t sum_size;                 /* bytes of an element of the sums */
   int64_t kc, mc, nc;              /* the largest blocks */
   int small_n_rows, small_n_columns;
+  int small_m_row;                 /* columns of products of one row that small_m always does */
   int chains, chain;               /* blocked accumulation: chains, and products in each; 0: exact */
   mix_gemm_micro *const *micro[2]; /* [layout][rows - 1] */
   mix_gemm_lines_micro *const *lines_micro[2]; /* the same; NULL: none */

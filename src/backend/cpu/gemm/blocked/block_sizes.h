@@ -11,6 +11,9 @@ enum { MR = 6, SMALL_N_ROWS = 1, SMALL_M_STEPS = 4 };
 #else
 enum { MR = 4, SMALL_N_ROWS = 1, SMALL_M_STEPS = 4 };
 #endif
+/* Of small_m with one row: vectors of columns at once, rows of B that are fetched ahead, and the most vectors
+ * of columns. */
+enum { SMALL_M_CHAINS = 4, SMALL_M_AHEAD = 4, SMALL_M_ROW_VECTORS = 8 };
 /* NR: columns of a tile. small_n takes products of SMALL_N_COLUMNS; NT products of few rows, which it
  * computes transposed, may have up to SMALL_N_MAX_COLUMNS. */
 enum { NR = 2 * LANES, SMALL_N_COLUMNS = 12, SMALL_N_MAX_COLUMNS = 15 };

@@ -61,6 +61,7 @@ const mix_gemm_engine ENGINE = {
     .nc = NC,
     .small_n_rows = SMALL_N_ROWS,
     .small_n_columns = SMALL_N_COLUMNS,
+    .small_m_row = SMALL_M_ROW_VECTORS * LANES,
     .micro = {micro_along_k, micro_along_m},
     .lines_micro = LINES_MICRO,
     .storages = storages,

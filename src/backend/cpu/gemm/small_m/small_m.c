@@ -27,6 +27,7 @@ static const char *small_m_unsupported_reason(const mix_gemm_engine *engine, mix
   if (p.transpose_b) return "B stored along k";
   if (p.m > MAX_ROWS) return "many rows";
   const bool large = p.k * p.n * (int64_t)mix_dtype_size(dtype) > MIN_BYTES ||
+                     (p.m == 1 && p.n <= engine->small_m_row) ||
                      (problem->fixed_b && !transposed && p.m <= FEWEST_ROWS);
   return transposed || large ? NULL : "a small B";
 }
