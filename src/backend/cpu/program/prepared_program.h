@@ -70,6 +70,13 @@ typedef struct mix_tile_store {
   size_t element, held;                  /* bytes of an element in memory and in a tile */
 } mix_tile_store;
 
+/* The loads of an epilogue that normalizes (normalized_rows.c). */
+typedef struct mix_tile_normalization {
+  int mean, scale, offset; /* mean -1: it does something else */
+  int added;               /* -1: none */
+  mix_opcode activation;
+} mix_tile_normalization;
+
 struct mix_tile_program {
   const mix_vector *vector;
   const mix_program *program;
@@ -92,6 +99,7 @@ struct mix_tile_program {
   /* If the program only adds a bias to a product's result, perhaps with ReLU: the bias's load; else -1. */
   int bias;
   bool relu;
+  mix_tile_normalization normalization;
   atomic_int *come;             /* threads that have arrived at the end of the reduction */
   int home[MIX_TILE_REGISTERS]; /* offset of each register in the memory of the thread; -1: none */
   mix_tile_store stores[MIX_TILE_STORES];
@@ -99,6 +107,11 @@ struct mix_tile_program {
   mix_tile_step *preamble, *body;
 };
 
+/* normalized_rows.c: finds such an epilogue, and runs it on a block of a product's result. */
+void mix_tile_find_normalization(mix_tile_program *prepared);
+void mix_tile_store_normalized(const mix_tile_program *prepared, const mix_kernel_args *args,
+                               const float *sums, int64_t stride, int64_t row, int64_t rows, int64_t column,
+                               int64_t columns);
 mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vector *vector);
 /* Sums have the order of cpu/reduce.c: pieces of MIX_SUM_PIECE elements, added in MIX_SUM_LANES lanes; the
  * sums of the pieces are added in double. */

@@ -523,6 +523,10 @@ bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
     store_biased(p, args, accumulator, stride, row, rows, column, columns);
     return true;
   }
+  if (p->normalization.mean >= 0) {
+    mix_tile_store_normalized(p, args, accumulator, stride, row, rows, column, columns);
+    return true;
+  }
   mix_tile_state r;
   mix_tile_start(&r, p, args, memory);
   r.accumulator = accumulator;

@@ -15,6 +15,8 @@
 
 #include "backend/cpu/simd/biased_rows.inc.h"
 
+#include "backend/cpu/simd/normalized_rows.inc.h"
+
 #include "backend/cpu/simd/block_rounding.inc.h"
 
 #include "backend/cpu/simd/sum_products.inc.h"

@@ -47,6 +47,14 @@ typedef void (*mix_tile_function)(void *result, const void *const *operands, con
 typedef void (*mix_tile_load_function)(void *tile, const void *source, int64_t n);
 typedef void (*mix_tile_store_function)(void *result, const void *tile, int64_t n);
 
+/* Of each channel: its mean, what it is multiplied with, and what is added. */
+typedef struct mix_normalization {
+  const float *mean, *scale, *offset;
+  const float *added; /* rows of other values to be added then; NULL: none */
+  int64_t added_stride;
+  mix_opcode activation; /* relu, relu6 or identity */
+} mix_normalization;
+
 struct mix_block_numbers; /* ops/block_formulas.h */
 typedef enum mix_softmax_kind { MIX_ROWS_SOFTMAX, MIX_ROWS_LOG_SOFTMAX } mix_softmax_kind;
 
@@ -145,6 +153,9 @@ typedef struct mix_vector {
   /* Stores rows of n numbers, each rounded to the dtype, plus the bias, rounded; relu: then ReLU. */
   void (*biased_rows[MIX_DTYPE_COUNT])(void *r, int64_t r_stride, const float *x, int64_t stride,
                                        int64_t rows, int64_t n, const void *bias, bool relu);
+  /* Stores rows of n numbers, normalized; each operation rounds. */
+  void (*normalized_rows)(float *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
+                          const mix_normalization *by);
   /* The order of a sum is the same for every instruction set: whole groups of 32 elements in 32 lanes, then
    * the lanes, then the tail of fewer than 32 elements (rows.inc.h). */
   float (*sum)(const float *x, int64_t n);
