@@ -3,6 +3,7 @@
  * there it is a convolution of dy with some cells of the kernel, in reverse and transposed. So no result is
  * summed in memory, and every result goes through an epilogue once. A convolution of single cells is a plain
  * product. */
+#include "backend/cpu/convolution/products.h"
 #include "backend/cpu/convolution/taps.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/product_list.h"
@@ -181,8 +182,8 @@ static bool is_empty(const conv *c) {
          0;
 }
 
-static const char *conv_product_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
-                                                   mix_dtype dtype) {
+const char *mix_conv_product_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                                mix_dtype dtype) {
   if (args->input_types[0].dtype != dtype) return "operands of another dtype";
   const char *reason = mix_gemm_result_unsupported_reason(args, dtype);
   if (reason) return reason;
@@ -197,7 +198,7 @@ static const char *conv_product_unsupported_reason(const mix_gemm_engine *engine
   return mix_gemm_unsupported_reason(engine, dtype, &p.problem);
 }
 
-static bool serial(const mix_kernel_args *args) {
+bool mix_conv_product_serial(const mix_kernel_args *args) {
   const conv c = conv_of(args);
   const mix_conv_geometry *g = &c.g;
   const double operations = (double)(g->batch * mix_conv_cells(g->out)) * (double)mix_conv_cells(g->kernel) *
@@ -205,8 +206,7 @@ static bool serial(const mix_kernel_args *args) {
   return operations < SERIAL_OPERATIONS;
 }
 
-static size_t conv_product_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args,
-                                     int threads) {
+size_t mix_conv_product_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   const conv c = conv_of(args);
   const mix_gemm_workspace team = make(engine, args, &c, threads, NULL),
                            alone = make(engine, args, &c, 1, NULL); /* a serial step */
@@ -221,7 +221,7 @@ static bool waits(const product *p, int64_t number, int64_t group, bool shared) 
 }
 
 /* Of the products and between them; and one after the kernel is transposed. */
-static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+int mix_conv_product_barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   const conv c = conv_of(args);
   if (threads < 2) return 0;
   const bool shared = make(engine, args, &c, threads, NULL).shared > 0;
@@ -236,18 +236,19 @@ static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, 
   return count;
 }
 
-static void release(void *prepared) {
+void mix_conv_product_release(void *prepared) {
   mix_free(((prepared_conv *)prepared)->epilogue);
   mix_free(prepared);
 }
 
-static bool conv_product_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
+bool mix_conv_product_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
   const conv c = conv_of(args);
   const int64_t count = product_count(&c);
   prepared_conv *prepared = mix_calloc(1, sizeof *prepared + sizeof(product) * (size_t)count);
   if (!prepared) return false;
   prepared->conv = c, prepared->count = count;
-  prepared->workspace = make(engine, args, &c, serial(args) ? 1 : threads, prepared->products);
+  prepared->workspace =
+      make(engine, args, &c, mix_conv_product_serial(args) ? 1 : threads, prepared->products);
   prepared->kernel_bytes = transposed_bytes(&c);
   const mix_gemm_plan *plan = &prepared->products[0].plan;
   if (plan->problem.fixed_b && plan->algorithm->kept_bytes)
@@ -376,7 +377,7 @@ static void run_product(const mix_kernel_args *args, const product *p, mix_gemm_
   mix_gemm_run(&p->plan, o, team, shared, own);
 }
 
-static void conv_product_run(const mix_kernel_args *args, const mix_team *team) {
+void mix_conv_product_run(const mix_kernel_args *args, const mix_team *team) {
   prepared_conv *prepared = args->prepared;
   const conv *c = &prepared->conv;
   const mix_gemm_workspace *w = &prepared->workspace;
@@ -400,12 +401,12 @@ static void conv_product_run(const mix_kernel_args *args, const mix_team *team) 
 
 /* ---- kernels that are packed once ---- */
 
-static size_t kept(const mix_kernel_args *args) {
+size_t mix_conv_product_kept(const mix_kernel_args *args) {
   const prepared_conv *prepared = args->prepared;
   return prepared->kept_bytes * (size_t)prepared->conv.g.groups;
 }
 
-static void conv_product_begin(const mix_kernel_args *args, const mix_team *team) {
+void mix_conv_product_begin(const mix_kernel_args *args, const mix_team *team) {
   const prepared_conv *prepared = args->prepared;
   const product *p = &prepared->products[0];
   for (int64_t group = 0; group < prepared->conv.g.groups; group++) {
@@ -417,35 +418,7 @@ static void conv_product_begin(const mix_kernel_args *args, const mix_team *team
 
 /* ---- the table ---- */
 
-#define KERNEL(id, constant, engine, text, features, upcast_kernel, summed, description)                     \
-  static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
-    return conv_product_unsupported_reason(&engine, args, constant);                                         \
-  }                                                                                                          \
-  static size_t workspace_##id(const mix_kernel_args *args, int threads) {                                   \
-    return conv_product_workspace(&engine, args, threads);                                                   \
-  }                                                                                                          \
-  static bool prepare_##id(mix_kernel_args *args, int threads) {                                             \
-    return conv_product_prepare(&engine, args, threads);                                                     \
-  }                                                                                                          \
-  static int barriers_##id(const mix_kernel_args *args, int threads) {                                       \
-    return barriers(&engine, args, threads);                                                                 \
-  }                                                                                                          \
-  static const mix_kernel id = {                                                                             \
-      .name = "conv_" text,                                                                                  \
-      .needs = features,                                                                                     \
-      .unsupported_reason = unsupported_reason_##id,                                                         \
-      .run = conv_product_run,                                                                               \
-      .workspace = workspace_##id,                                                                           \
-      .prepare = prepare_##id,                                                                               \
-      .release = release,                                                                                    \
-      .kept = kept,                                                                                          \
-      .begin = conv_product_begin,                                                                           \
-      .serial = serial,                                                                                      \
-      .barriers = barriers_##id,                                                                             \
-      .operands = constant,                                                                                  \
-      .accumulation = summed,                                                                                \
-  };
-MIX_PRODUCTS(KERNEL)
+MIX_PRODUCTS(MIX_CONV_PRODUCT_KERNEL)
 
 /* Channel by channel first (depthwise.c). */
 const mix_kernel *const mix_cpu_conv_kernels[] = {&mix_cpu_depthwise_kernel,

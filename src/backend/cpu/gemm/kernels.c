@@ -1,6 +1,6 @@
 /* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches. */
 #include "backend/cpu/gemm/kernels.h"
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/kernel_rows.h"
 #include "backend/cpu/gemm/product_list.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -103,8 +103,8 @@ const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_
   return mix_tile_unsupported_reason(args->program);
 }
 
-static const char *matmul_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
-                                             mix_dtype dtype) {
+const char *mix_matmul_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                          mix_dtype dtype) {
   const mix_dtype stored = rounds_operands(args) ? MIX_FLOAT32 : dtype;
   for (int i = 0; i < MIX_CONTRACTED; i++)
     if (args->input_types[i].dtype != stored && !(rounds_one(args) && args->input_types[i].dtype == dtype))
@@ -134,7 +134,7 @@ static size_t workspace_of(const prepared_gemm *x, int threads) {
   return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
 }
 
-static size_t matmul_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+size_t mix_matmul_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm team, alone; /* a serial step runs on one thread of the team */
   make(engine, args, threads, &team);
   make(engine, args, 1, &alone);
@@ -142,40 +142,41 @@ static size_t matmul_workspace(const mix_gemm_engine *engine, const mix_kernel_a
   return bytes > serial_bytes ? bytes : serial_bytes;
 }
 
-static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+int mix_matmul_barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm x;
   make(engine, args, threads, &x);
   return x.plan.barriers && x.batches ? (x.plan.barriers + 1) * (int)x.batches - 1 : 0;
 }
 
-static bool serial(const mix_kernel_args *args) {
+bool mix_matmul_serial(const mix_kernel_args *args) {
   const mix_gemm_problem p = problem_of(args);
   return (double)p.m * (double)p.n * (double)p.k * (double)batches_of(args) < SERIAL_OPERATIONS &&
          p.m * p.n < SERIAL_OPERATIONS / 8;
 }
 
-static void release(void *prepared) {
+void mix_matmul_release(void *prepared) {
   mix_free(((prepared_gemm *)prepared)->epilogue);
   mix_free(((prepared_gemm *)prepared)->stealing);
   mix_free(prepared);
 }
 
-static bool matmul_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
+bool mix_matmul_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
   prepared_gemm *prepared = mix_alloc(sizeof *prepared);
   if (!prepared) return false;
-  make(engine, args, serial(args) ? 1 : threads, prepared);
+  make(engine, args, mix_matmul_serial(args) ? 1 : threads, prepared);
   const bool steal = prepared->plan.tiles.steal && prepared->batches == 1;
   if (args->program) prepared->epilogue = mix_tile_prepare(args->program);
   if (steal) prepared->stealing = mix_gemm_new_stealing(&prepared->plan);
   if ((args->program && !prepared->epilogue) || (steal && !prepared->stealing)) {
-    release(prepared);
+    mix_matmul_release(prepared);
     return false;
   }
   args->prepared = prepared;
   return true;
 }
 
-static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, const mix_kernel_args *y) {
+bool mix_matmul_same_order(const mix_gemm_engine *engine, const mix_kernel_args *x,
+                           const mix_kernel_args *y) {
   prepared_gemm a, b;
   make(engine, x, 1, &a);
   make(engine, y, 1, &b);
@@ -231,7 +232,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool tests
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
-static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
+void mix_matmul_run(const mix_kernel_args *args, const mix_team *team) {
   prepared_gemm *prepared = args->prepared;
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team *runners = prepared->share_batches ? &mix_team_alone : team;
@@ -273,50 +274,16 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
 
 /* ---- B packed before a loop, or once for many runs ---- */
 
-static size_t kept(const mix_kernel_args *args) {
+size_t mix_matmul_kept(const mix_kernel_args *args) {
   const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
   return plan->algorithm->kept_bytes ? plan->algorithm->kept_bytes(plan) : 0;
 }
 
-static void matmul_begin(const mix_kernel_args *args, const mix_team *team) {
+void mix_matmul_begin(const mix_kernel_args *args, const mix_team *team) {
   const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
   const mix_gemm_view b = view_of(args, 1, ((const mix_matmul_attributes *)args->attributes)->transpose_b);
   plan->algorithm->keep(plan, &b, team->rank, team->size, args->kept);
 }
 
-#define GEMM_KERNEL(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)             \
-  static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
-    return matmul_unsupported_reason(&engine, args, constant);                                               \
-  }                                                                                                          \
-  static size_t workspace_##id(const mix_kernel_args *args, int threads) {                                   \
-    return matmul_workspace(&engine, args, threads);                                                         \
-  }                                                                                                          \
-  static bool prepare_##id(mix_kernel_args *args, int threads) {                                             \
-    return matmul_prepare(&engine, args, threads);                                                           \
-  }                                                                                                          \
-  static int barriers_##id(const mix_kernel_args *args, int threads) {                                       \
-    return barriers(&engine, args, threads);                                                                 \
-  }                                                                                                          \
-  static bool same_order_##id(const mix_kernel_args *x, const mix_kernel_args *y) {                          \
-    return same_order(&engine, x, y);                                                                        \
-  }                                                                                                          \
-  static const mix_kernel id = {                                                                             \
-      .name = "gemm_" text,                                                                                  \
-      .needs = features,                                                                                     \
-      .unsupported_reason = unsupported_reason_##id,                                                         \
-      .run = matmul_run,                                                                                     \
-      .workspace = workspace_##id,                                                                           \
-      .prepare = prepare_##id,                                                                               \
-      .release = release,                                                                                    \
-      .kept = kept,                                                                                          \
-      .begin = matmul_begin,                                                                                 \
-      .serial = serial,                                                                                      \
-      .barriers = barriers_##id,                                                                             \
-      .same_order = same_order_##id,                                                                         \
-      .widened = upcast_kernel,                                                                              \
-      .operands = constant,                                                                                  \
-      .accumulation = summed,                                                                                \
-      .description = text_of_kernel,                                                                         \
-  };
-MIX_PRODUCTS(GEMM_KERNEL)
+MIX_PRODUCTS(MIX_MATMUL_KERNEL)
 const mix_kernel *const mix_cpu_matmul_kernels[] = {MIX_PRODUCTS(MIX_PRODUCT_ROW) NULL};
