@@ -1,5 +1,5 @@
-/* Table convolutions: products with patches of images that are read in lines (gemm/lines), beside those whose
- * patches are gathered, on one thread. Both have the same bits. */
+/* Table convolutions: products with patches of images that are read in lines (gemm/lines, gemm/amx/lines.h),
+ * beside those whose patches are gathered, on one thread. Both have the same bits. */
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/product_list.h"
@@ -9,6 +9,7 @@
 #include "cli/bench/comparison.h"
 #include "tables.h"
 #include "tensor/convert.h"
+#include <string.h>
 
 enum { BATCH = 8 };
 
@@ -37,11 +38,16 @@ typedef struct row {
 #define ROW_OF_PRODUCT(id, dtype, engine, name, features, ...) {dtype, &engine, features},
 static const row rows[] = {MIX_PRODUCTS(ROW_OF_PRODUCT)};
 
+/* Tiles have an algorithm of their own for lines, which an engine's list has first. */
+static bool has_tile_lines(const mix_gemm_engine *engine) {
+  return !strcmp(engine->algorithms[0]->name, "tile_lines");
+}
+
 /* The best engine for a dtype here that reads lines; NULL: none. */
 static const mix_gemm_engine *engine_of(mix_dtype dtype) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].dtype == dtype && (rows[i].needs & mix_cpu_features()) == rows[i].needs &&
-        rows[i].engine->lines_micro[MIX_GEMM_ALONG_K])
+        (rows[i].engine->lines_micro[MIX_GEMM_ALONG_K] || has_tile_lines(rows[i].engine)))
       return rows[i].engine;
   return NULL;
 }
@@ -84,6 +90,7 @@ static bool compare(const bench_settings *settings, const shape *s, mix_dtype dt
   if (!engine) return true;
   mix_gemm_engine gathers = *engine;
   gathers.lines_micro[0] = gathers.lines_micro[1] = NULL;
+  if (has_tile_lines(engine)) gathers.algorithms++;
   const mix_gemm_patches p = patches_of(s);
   const int64_t cells = BATCH * p.cells[1] * p.cells[2], depth = s->cells * s->cells * s->channels,
                 size = (int64_t)mix_dtype_size(dtype);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/emulated_kernels.h"
 #include "support/skip.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/gemm_team.h"
@@ -309,23 +310,26 @@ static inline void run_kernel_test(void **state) {
   ((const kernel_test *)both[0])->check(kernel);
 }
 
-/* Runs each test with each kernel of the table, as TEST_KERNEL. A kernel that the processor lacks shows as a
- * skipped test. */
+/* Runs each test with each kernel of the table and each emulated one, as TEST_KERNEL. A kernel that the
+ * processor lacks shows as a skipped test. */
 static inline int run_with_each_kernel(int count, const kernel_test *tests) {
   enum { MAX = 200, LONGEST = 100 };
   static struct CMUnitTest all[MAX];
   static char names[MAX][LONGEST];
   static const void *states[MAX][2];
   int total = 0;
-  for (int t = 0; t < count; t++)
-    for (const mix_kernel *const *row = mix_cpu_matmul_kernels; *row; row++) {
-      if (tests[t].concerns && !tests[t].concerns(*row)) continue;
-      if (total == MAX || snprintf(names[total], LONGEST, "%s_%s", tests[t].name, (*row)->name) >= LONGEST)
+  for (int t = 0; t < 2 * count; t++) {
+    const mix_kernel *const *row = t < count ? mix_cpu_matmul_kernels : mix_emulated_matmul_kernels;
+    const kernel_test *test = &tests[t % count];
+    for (; *row; row++) {
+      if (test->concerns && !test->concerns(*row)) continue;
+      if (total == MAX || snprintf(names[total], LONGEST, "%s_%s", test->name, (*row)->name) >= LONGEST)
         return 1;
-      states[total][0] = &tests[t], states[total][1] = *row;
+      states[total][0] = test, states[total][1] = *row;
       all[total] = (struct CMUnitTest){names[total], run_kernel_test, NULL, NULL, states[total]};
       total++;
     }
+  }
   return _cmocka_run_group_tests("products", all, (size_t)total, NULL, NULL);
 }
 #define WITH_EACH_KERNEL(tests) run_with_each_kernel((int)(sizeof(tests) / sizeof *(tests)), tests)

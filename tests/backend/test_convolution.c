@@ -316,7 +316,9 @@ int main(void) {
   enum { MAX = 64 };
   static struct CMUnitTest tests[MAX];
   int count = 0;
-  for (const mix_kernel *const *row = mix_cpu_conv_kernels; *row && count < MAX; row++)
-    tests[count++] = (struct CMUnitTest){(*row)->name, each_kernel, NULL, NULL, (void *)*row};
+  const mix_kernel *const *const tables[] = {mix_cpu_conv_kernels, mix_emulated_conv_kernels};
+  for (int t = 0; t < 2; t++)
+    for (const mix_kernel *const *row = tables[t]; *row && count < MAX; row++)
+      tests[count++] = (struct CMUnitTest){(*row)->name, each_kernel, NULL, NULL, (void *)*row};
   return _cmocka_run_group_tests("convolutions", tests, (size_t)count, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried.
- * Oracles: integer data whose products and sums are exact (tolerance 0); bounds derived where they are used.
- * What is not finite: test_gemm_not_finite.c. */
+/* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried; and
+ * by tiles that are emulated, on every processor with AVX-512. Oracles: integer data whose products and sums
+ * are exact (tolerance 0); bounds derived where they are used. What is not finite: test_gemm_not_finite.c. */
 /* Holds docs/NUMERICS.md: AMX; float32 on tiles. */
 #include "support/skip.h"
 #include "backend/gemm_products.h"
@@ -12,16 +12,26 @@ enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16 };
 enum { STORAGES = 3 };
 static const mix_dtype storages[STORAGES] = {MIX_BFLOAT16, MIX_FLOAT16, MIX_FLOAT32};
 
+static bool emulates;
+
 static void need_tiles(void) {
   mix_cpu_override(UINT32_MAX);
-  if ((mix_cpu_features() & NEEDS) != NEEDS) SKIP("this processor lacks AMX");
+  if (emulates && (mix_cpu_features() & EMULATED_TILES_NEED) != EMULATED_TILES_NEED)
+    SKIP("this processor cannot emulate tiles");
+  if (!emulates && (mix_cpu_features() & NEEDS) != NEEDS) SKIP("this processor lacks AMX");
+  random_state = 1; /* the same numbers if the test runs alone */
 }
 
 static const mix_kernel *tiles_for(mix_dtype dtype) {
-  return kernel_named(mix_cpu_matmul_kernels, dtype == MIX_FLOAT16    ? "gemm_f16_acc32_amx"
-                                              : dtype == MIX_BFLOAT16 ? "gemm_bf16_acc32_amx"
-                                                                      : "gemm_f32_acc32_amx");
+  char name[64];
+  snprintf(name, sizeof name, "gemm_%s_acc32_amx%s",
+           dtype == MIX_FLOAT16    ? "f16"
+           : dtype == MIX_BFLOAT16 ? "bf16"
+                                   : "f32",
+           emulates ? "_emulated" : "");
+  return kernel_named(emulates ? mix_emulated_matmul_kernels : mix_cpu_matmul_kernels, name);
 }
+static const mix_gemm_engine *tiles(void) { return emulates ? &mix_gemm_emulated_tiles : &mix_gemm_f32_amx; }
 static void run(product *x, int threads) { run_with(tiles_for(x->inputs[0].dtype), x, threads); }
 
 static const int64_t shapes[][3] = {
@@ -216,8 +226,7 @@ static void shared_operand_in_parts(void **unused) {
     mix_gemm_plan plan;
     const mix_gemm_problem problem = {
         .m = m, .n = n, .k = k, .transpose_a = transposes & 1, .transpose_b = transposes & 2};
-    mix_gemm_make_plan(&mix_gemm_f32_amx, mix_gemm_storage_of(&mix_gemm_f32_amx, MIX_BFLOAT16), &problem,
-                       threads, &plan);
+    mix_gemm_make_plan(tiles(), mix_gemm_storage_of(tiles(), MIX_BFLOAT16), &problem, threads, &plan);
     assert_int_equal(plan.barriers, 2 * 2 - 1);
     run(&x, threads);
     void *shared = x.out;
@@ -229,8 +238,6 @@ static void shared_operand_in_parts(void **unused) {
   }
 }
 
-/* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor
- * has them. */
 /* bfloat16 with few columns: tiles read A as it lies, where its rows fill tiles; one row more, and it is
  * packed. The bits are the same, and nothing is read behind the end of a row: the next one is not finite. */
 static void rows_in_place(void **unused) {
@@ -254,6 +261,8 @@ static void rows_in_place(void **unused) {
   }
 }
 
+/* Tiles serve the products of the guide's model but those of its ten classes, and only where the processor
+ * has them. */
 static void dispatch(void **unused) {
   (void)unused;
   need_tiles();
@@ -275,19 +284,82 @@ static void dispatch(void **unused) {
   assert_int_equal(mix_set_float32_precision("highest"), MIX_OK);
 }
 
+static float of_bfloat16(uint16_t bits) {
+  const uint32_t word = (uint32_t)bits << 16;
+  float x;
+  memcpy(&x, &word, sizeof x);
+  return x;
+}
+
+/* A sum of bfloat16 terms over [k, end), a multiple of 32 but for the last: what NUMERICS.md says. */
+static float sum_in_order(const product *x, int64_t row, int64_t column, int64_t k, int64_t end) {
+  float sum = 0;
+  for (; k < end; k += 32) {
+    float chains[2] = {0, 0};
+    for (int64_t l = k; l < k + 32 && l < end; l++)
+      chains[l % 2] = fmaf(of_bfloat16(((const uint16_t *)x->in[0])[place(x, 0, row, l)]),
+                           of_bfloat16(((const uint16_t *)x->in[1])[place(x, 1, l, column)]), chains[l % 2]);
+    sum += chains[0] + chains[1];
+  }
+  return sum;
+}
+
+/* Every bit, with depths that end inside a step, more than one block of k, and k in halves. */
+static void order_of_bfloat16_sums(void **unused) {
+  (void)unused;
+  need_tiles();
+  static const struct {
+    int64_t m, n, k, half; /* half: where the second half begins; 0: there is one sum */
+  } sums[] = {{33, 40, 31, 0},  {40, 35, 64, 0},    {70, 65, 333, 0},
+              {20, 18, 130, 0}, {20, 34, 900, 448}, {64, 64, 512, 256}};
+  for (size_t s = 0; s < sizeof sums / sizeof *sums; s++)
+    for (int transposes = 0; transposes < 4; transposes++) {
+      product x = make_product(MIX_BFLOAT16, sums[s].m, sums[s].n, sums[s].k, transposes);
+      fill(&x, 0, 0), fill(&x, 1, 0);
+      sums_as_float32(&x);
+      run(&x, 1 + transposes % MAX_THREADS);
+      for (int64_t i = 0; i < x.m * x.n; i++) {
+        const int64_t row = i / x.n, column = i % x.n, half = sums[s].half;
+        float expected = sum_in_order(&x, row, column, 0, half ? half : x.k);
+        if (half) expected += sum_in_order(&x, row, column, half, x.k);
+        if (memcmp(&expected, (const float *)x.out + i, sizeof expected))
+          fail_msg("%lldx%lldx%lld transposes %d: element %lld is %a, not %a", (long long)x.m, (long long)x.n,
+                   (long long)x.k, transposes, (long long)i, result(&x, i), (double)expected);
+      }
+      free_product(&x);
+    }
+}
+
+static int by_processor(void **unused) {
+  (void)unused;
+  emulates = false;
+  return 0;
+}
+static int by_emulation(void **unused) {
+  (void)unused;
+  emulates = true;
+  return 0;
+}
+
+#define BY_PROCESSOR(test)                                                                                   \
+  { #test, test, by_processor, NULL, NULL }
+#define BY_BOTH(test)                                                                                        \
+  BY_PROCESSOR(test), { #test "_emulated", test, by_emulation, NULL, NULL }
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(exact_on_integers),
-      cmocka_unit_test(stores_rounded),
-      cmocka_unit_test(float16_split_is_exact),
-      cmocka_unit_test(float32_to_the_ends_of_its_range),
-      cmocka_unit_test(bound_on_random_data),
-      cmocka_unit_test(same_bits_for_any_number_of_threads),
-      cmocka_unit_test(epilogue_bias_relu),
-      cmocka_unit_test(batches),
-      cmocka_unit_test(shared_operand_in_parts),
-      cmocka_unit_test(rows_in_place),
-      cmocka_unit_test(dispatch),
+      BY_BOTH(exact_on_integers),
+      BY_BOTH(stores_rounded),
+      BY_BOTH(float16_split_is_exact),
+      BY_BOTH(float32_to_the_ends_of_its_range),
+      BY_BOTH(bound_on_random_data),
+      BY_BOTH(order_of_bfloat16_sums),
+      BY_BOTH(same_bits_for_any_number_of_threads),
+      BY_BOTH(epilogue_bias_relu),
+      BY_BOTH(batches),
+      BY_PROCESSOR(shared_operand_in_parts), /* large */
+      BY_BOTH(rows_in_place),
+      BY_PROCESSOR(dispatch),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

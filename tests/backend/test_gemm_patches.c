@@ -21,7 +21,11 @@ typedef struct engine_test {
       {"bf16_" #set, &mix_gemm_f32_##set, MIX_BFLOAT16, features},                                           \
       {"f64_" #set, &mix_gemm_f64_##set, MIX_FLOAT64, features},
 #define OF_PRODUCT(id, dtype, engine, kernel, features, ...) {#id, &engine, dtype, features},
-static const engine_test engines[] = {MIX_SPECIAL_PRODUCTS(OF_PRODUCT) MIX_VECTOR_SETS(OF_SET)};
+#define OF_TILES(name, dtype)                                                                                \
+  { #name "_amx_emulated", &mix_gemm_emulated_tiles, dtype, EMULATED_TILES_NEED }
+static const engine_test engines[] = {MIX_SPECIAL_PRODUCTS(OF_PRODUCT) MIX_VECTOR_SETS(OF_SET)
+                                          OF_TILES(f16, MIX_FLOAT16),
+                                      OF_TILES(bf16, MIX_BFLOAT16), OF_TILES(f32, MIX_FLOAT32)};
 enum { ENGINES = sizeof engines / sizeof *engines };
 
 static const struct {
@@ -53,7 +57,8 @@ static const struct {
     /* A block of k in parts, whose sums go on; most caches have no space for all its lines. */
     {{{1, 8, 29}, {1, 3, 3}, {1, 8, 29}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 256, 256}, 66},
 };
-enum { CASES = sizeof cases / sizeof *cases, RANDOM = 12 };
+/* Of tiles more: whether steps of k lie side by side depends on channels, windows and groups. */
+enum { CASES = sizeof cases / sizeof *cases, RANDOM = 12, RANDOM_OF_TILES = 60 };
 
 static int64_t random_between(int64_t least, int64_t most) {
   return least + (int64_t)(next_random() % (uint32_t)(most - least + 1));
@@ -133,6 +138,10 @@ static char *run_problem(const engine_test *e, const mix_gemm_problem *problem, 
   const size_t bytes = x.plan.workspace.shared + x.plan.workspace.thread * (size_t)threads;
   x.workspace = mix_alloc_buffer(bytes + 64);
   assert_non_null(x.workspace);
+  const size_t kept_bytes = x.plan.algorithm->kept_bytes ? x.plan.algorithm->kept_bytes(&x.plan) : 0;
+  char *kept = kept_bytes ? matrix(MIX_INT8, (int64_t)kept_bytes) : NULL;
+  for (int i = 0; kept && i < threads; i++) x.plan.algorithm->keep(&x.plan, &b, i, threads, kept);
+  x.operands.kept = kept;
   memset(x.workspace, 0xff, bytes + 64);
   const int64_t results = problem->m * problem->n;
   x.operands.c = matrix(x.plan.result, results);
@@ -140,18 +149,20 @@ static char *run_problem(const engine_test *e, const mix_gemm_problem *problem, 
   run_team(&runner, &(mix_kernel_args){.prepared = &x}, threads);
   for (int i = 0; i < 64; i++) assert_int_equal((unsigned char)x.workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(x.workspace, bytes + 64);
+  free(kept);
   return x.operands.c;
 }
 
 /* What plans of tiles are there to be tried. */
 typedef struct seen {
-  bool halves, shared, kept, parts, lines, cells;
+  bool halves, shared, kept, parts, lines, cells, kept_b;
 } seen;
 
 static bool has_tiles(const engine_test *e) { return strstr(e->name, "_amx"); }
+static bool is_tile_lines(const mix_gemm_plan *plan) { return !strcmp(plan->algorithm->name, "tile_lines"); }
 
 static void note(const engine_test *e, const mix_gemm_plan *plan, seen *all) {
-  if (!has_tiles(e)) return;
+  if (!has_tiles(e) || is_tile_lines(plan)) return;
   const mix_amx_plan *own = mix_amx_plan_of(plan);
   all->halves |= own->split_k, all->shared |= own->shared_blocks > 0, all->kept |= own->keep_outer;
   all->parts |= own->gathered_rows < plan->mc;
@@ -178,18 +189,20 @@ static void compare(const engine_test *e, const mix_gemm_patches *p, int64_t n, 
                               .ldb = transpose_b ? k : n,
                               .ldc = n,
                               .rounded = e->dtype == MIX_FLOAT64 ? MIX_DTYPE_NONE : MIX_FLOAT32};
+  if (has_tiles(e)) problem.precision.float32 = MIX_FLOAT32_HIGH;
   const mix_gemm_view a = {plain, size, columns, transpose_a, NULL},
                       b = {kernel, size, problem.ldb, transpose_b, NULL},
                       view = {images + skipped * size, size, p->pixel, transpose_a, p};
   mix_gemm_plan written, gathered;
   char *expected = run_problem(e, &problem, a, b, 1, &written);
-  problem.patches = p, problem.lda = p->pixel;
+  problem.patches = p, problem.lda = p->pixel, problem.fixed_b = number % 2;
   for (int threads = 1; threads <= MAX_THREADS; threads++) {
     char *got = run_problem(e, &problem, view, b, threads, &gathered);
-    const bool lines = gathered.algorithm == &mix_gemm_lines || gathered.algorithm == &mix_gemm_cells;
-    if (!lines) /* these have the order of blocks */
+    const bool lines = gathered.algorithm == &mix_gemm_lines || is_tile_lines(&gathered);
+    if (!lines && gathered.algorithm != &mix_gemm_cells) /* these have the order of blocks */
       assert_ptr_equal(written.algorithm, gathered.algorithm);
-    all->lines |= gathered.algorithm == &mix_gemm_lines, all->cells |= gathered.algorithm == &mix_gemm_cells;
+    all->lines |= lines, all->cells |= gathered.algorithm == &mix_gemm_cells;
+    all->kept_b |= lines && problem.fixed_b;
     note(e, &gathered, all);
     const int64_t width = (int64_t)mix_dtype_size(gathered.result);
     for (int64_t i = 0; i < problem.m * n; i++)
@@ -225,8 +238,13 @@ static void each_engine(void **state) {
     compare(e, &p, random_between(65, 100), number, number & 1, number & 2, true, &all);
   }
   const bool tiles = has_tiles(e);
-  const bool segments = e->engine->lines_micro[MIX_GEMM_ALONG_K];
-  assert_true(all.lines == segments && all.cells == segments);
+  for (int number = 0; tiles && number < RANDOM_OF_TILES; number++) {
+    mix_gemm_patches p = random_patches();
+    if (number % 3 == 0) p.channels = 32 * random_between(1, 3), p.pixel = p.channels * random_between(1, 2);
+    compare(e, &p, random_between(7, 100), CASES + RANDOM + number, false, number & 2, number & 4, &all);
+  }
+  const bool segments = e->engine->lines_micro[MIX_GEMM_ALONG_K], lines = segments || tiles;
+  assert_true(all.lines == lines && all.kept_b == lines && all.cells == segments);
   assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
 }
 

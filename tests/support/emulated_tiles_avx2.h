@@ -1,6 +1,7 @@
-/* Tile registers in memory: the functions of AMX that integer kernels call, as the instructions do what they
- * do (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2: LDTILECFG, TILELOADD,
- * TILESTORED, TDPBSSD). What the processor would refuse, by #GP or #UD, ends the test. */
+/* Tile registers in memory: the functions of AMX that kernels call, as the instructions do what they do, here
+ * on int8, in bf16_tiles_avx512.c on bfloat16 (Intel 64 and IA-32 Architectures Software Developer's Manual,
+ * volume 2: LDTILECFG, TILELOADD, TILESTORED, TDPBSSD). What the processor would refuse, by #GP or #UD, ends
+ * the test. */
 #ifndef MIX_TESTS_SUPPORT_EMULATED_TILES_H
 #define MIX_TESTS_SUPPORT_EMULATED_TILES_H
 
@@ -69,14 +70,20 @@ static inline void emulated_store(int tile, void *to, int64_t stride) {
     memcpy((char *)to + i * stride, emulated_tiles.data[tile][i], (size_t)emulated_tiles.bytes[tile]);
 }
 
-/* Sums wrap, as those of the instruction. */
-static inline void emulated_multiply(int c, int a, int b) {
+/* Can tile c add the product of tiles a and b? */
+static inline void emulated_need_factors(int c, int a, int b) {
   emulated_need_tile(a), emulated_need_tile(b), emulated_need_tile(c);
   emulated_need(c != a && c != b && a != b, "a tile that stands twice");
   const int rows = emulated_tiles.rows[c], depth = emulated_tiles.bytes[a], columns = emulated_tiles.bytes[b];
   emulated_need(emulated_tiles.rows[a] == rows && columns == emulated_tiles.bytes[c] &&
                     emulated_tiles.rows[b] * 4 == depth && depth % 4 == 0 && columns % 4 == 0,
                 "tiles that do not fit each other");
+}
+
+/* Sums wrap, as those of the instruction. */
+static inline void emulated_multiply(int c, int a, int b) {
+  emulated_need_factors(c, a, b);
+  const int rows = emulated_tiles.rows[c], depth = emulated_tiles.bytes[a], columns = emulated_tiles.bytes[b];
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns / 4; j++) {
       int32_t sum;

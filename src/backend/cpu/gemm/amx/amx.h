@@ -1,5 +1,6 @@
-/* The AMX engine: its parts are the driver (engine_amx.c), planning (plan_amx.c), packing (pack_amx.c) and
- * micro-kernels (micro_kernel_amx.c).
+/* The AMX engine: its parts are the driver (driver_avx512.c), planning (plan_avx512.c), packing
+ * (pack_avx512.c), and what uses tile registers: micro-kernels (micro_kernel_amx.h), of which engine_tiles.h
+ * makes an engine. Tests make another one, over registers that are emulated.
  *
  * A tile register holds 16 rows of 64 bytes. TDPBF16PS adds to a (16, 16) tile of float32 the product of a
  * (16, 32) tile of bfloat16 and one of (32, 16), stored as (16 pairs of k, 16 columns). A packed operand is a
@@ -51,10 +52,33 @@ typedef void mix_amx_multiply(int64_t steps, const mix_amx_panel *a, const unsig
                               int64_t c_stride, bool first, const unsigned char *a_flags,
                               const unsigned char *b_flags, const unsigned char *prefetch);
 
+/* A step of k where rows of A are cells of an image (lines.h): bytes from a cell's first number to the
+ * step's; or, of one that is gathered, where its tiles are. */
+typedef struct mix_amx_step {
+  int64_t at;
+  bool gathered;
+} mix_amx_step;
+/* One or two tiles of cells, `stride` bytes from one to the next. Of two parts the lower one is `part` bytes
+ * behind the upper one; flag: some numbers may not be finite. */
+typedef struct mix_amx_cells {
+  const unsigned char *first[2], *gathered;
+  int64_t stride, part;
+  bool flag;
+} mix_amx_cells;
+/* C (16 or 32, 16 or 32) = all steps of these cells times a panel of B. */
+typedef void mix_amx_multiply_lines(const mix_amx_step *steps, int64_t count, const mix_amx_cells *cells,
+                                    const unsigned char *b, const unsigned char *b_flags, float *c,
+                                    int64_t c_stride);
+/* Packs `count` numbers, whole steps, in two parts, of which a step is a row of a tile. True: they are not
+ * all finite. */
+typedef bool mix_amx_pack_line(const void *source, int64_t count, unsigned char *packed, int64_t part);
+
 typedef struct mix_amx_storage {
   mix_dtype dtype;
-  mix_amx_pack *pack[2][2]; /* [A, B][k along memory, k from row to row] */
+  mix_amx_pack *pack[2][2];     /* [A, B][k along memory, k from row to row] */
+  mix_amx_pack_line *pack_line; /* NULL: of one part */
 } mix_amx_storage;
+const mix_amx_storage *mix_amx_storage_of(mix_dtype dtype);
 /* Parts of a number: bfloat16 is itself, float16 and float32 are sums of two. */
 static inline int mix_amx_parts(mix_dtype dtype) { return dtype == MIX_BFLOAT16 ? 1 : 2; }
 
@@ -79,6 +103,8 @@ MIX_GEMM_OWN_PLAN(mix_amx_plan)
 
 void mix_amx_make_plan(mix_gemm_plan *plan);
 mix_gemm_workspace mix_amx_workspace(const mix_gemm_plan *plan);
+/* Does not depend on the threads, because the order of sums depends on it. */
+bool mix_amx_splits_k(const mix_gemm_problem *problem);
 const char *mix_amx_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                        const mix_gemm_problem *problem);
 
@@ -88,12 +114,16 @@ mix_amx_pack mix_amx_pack_a_along_f16, mix_amx_pack_a_across_f16, mix_amx_pack_b
     mix_amx_pack_b_across_f16;
 mix_amx_pack mix_amx_pack_a_along_f32, mix_amx_pack_a_across_f32, mix_amx_pack_b_along_f32,
     mix_amx_pack_b_across_f32;
-/* [rows > 16][columns > 16]: for operands of one part, for these with A in place, for operands of two
- * parts. */
-extern mix_amx_multiply *const mix_amx_multiply_whole[2][2];
-extern mix_amx_multiply *const mix_amx_multiply_in_place[2][2];
-extern mix_amx_multiply *const mix_amx_multiply_split[2][2];
-
-/* Tile state belongs to a thread, and any other library may release it. So it is configured at each entry. */
-void mix_amx_enter(void);
-void mix_amx_leave(void);
+mix_amx_pack_line mix_amx_pack_line_f16, mix_amx_pack_line_f32;
+/* What uses tile registers. Their state belongs to a thread, and any other library may release it: so a run
+ * enters and leaves. [rows > 16][columns > 16]: for operands of one part, for these with A in place, for
+ * operands of two parts. */
+typedef struct mix_amx_tiles {
+  void (*enter)(void);
+  void (*leave)(void);
+  mix_amx_multiply *whole[2][2], *in_place[2][2], *split[2][2];
+  mix_amx_multiply_lines *lines[2][2], *split_lines[2][2]; /* of one part, of two */
+} mix_amx_tiles;
+/* The work of a thread (mix_gemm_algorithm.run). */
+void mix_amx_run(const mix_amx_tiles *tiles, const mix_gemm_plan *plan, const mix_gemm_operands *operands,
+                 const mix_team *team, void *shared, void *own);

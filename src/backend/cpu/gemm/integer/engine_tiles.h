@@ -32,7 +32,7 @@ SIMD_INLINE void store_sums(const bool two, int32_t *c, int64_t stride) {
   if (two) _tile_stored(3, c + TILE_ROWS * stride + 16, 4 * stride);
 }
 
-/* `two` rows of tiles, a constant after inlining. Loads before multiplications: amx/micro_kernel_amx.c. */
+/* `two` rows of tiles, a constant after inlining. Loads before multiplications: amx/micro_kernel_amx.h. */
 SIMD_INLINE void multiply_tiles(const bool two, int64_t groups, const char *a, int64_t a_stride,
                                 const int32_t *b, int32_t *c, int64_t c_stride, bool add) {
   TILE_BARRIER();

@@ -152,8 +152,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   return (double)size[0] * (double)size[1] + PACKING * (packing + reading);
 }
 
-/* Does not depend on the threads, because the order of sums depends on it. */
-static bool is_split_k(const mix_gemm_problem *p) {
+bool mix_amx_splits_k(const mix_gemm_problem *p) {
   const int64_t larger = p->m > p->n ? p->m : p->n;
   return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
@@ -173,7 +172,7 @@ void mix_amx_make_plan(mix_gemm_plan *plan) {
   double best = INFINITY;
   mix_gemm_plan candidate = *plan;
   mix_amx_plan *own = mix_amx_plan_in(&candidate);
-  own->split_k = is_split_k(&plan->problem);
+  own->split_k = mix_amx_splits_k(&plan->problem);
   own->a_in_place = reads_a_in_place(&candidate);
   const int depths = own->split_k ? 2 : 1, ways = own->split_k ? 1 : 4;
   for (int depth = 1; depth <= depths; depth++)

@@ -57,6 +57,11 @@ SIMD_INLINE void split_pairs(__m512 first, __m512 second, const format type, con
   if (!careful) *sum = _mm512_add_ps(*sum, _mm512_add_ps(_mm512_castsi512_ps(l0), _mm512_castsi512_ps(l1)));
 }
 
+SIMD_INLINE bool not_finite(__m512 sum) {
+  const __m512 zero_or_nan = _mm512_sub_ps(sum, sum);
+  return _mm512_cmp_ps_mask(zero_or_nan, zero_or_nan, _CMP_UNORD_Q);
+}
+
 /* 16 numbers of float16 or float32, of which those of `mask` exist. */
 SIMD_INLINE __m512 load_16(const char *p, __mmask16 mask, const format type) {
   return type == F32 ? _mm512_maskz_loadu_ps(mask, p) : _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, p));
@@ -177,9 +182,30 @@ SIMD_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, in
       store_lines(to + part * AMX_PAIR, x[part]);
     }
   }
-  const __m512 zero_or_nan = _mm512_sub_ps(sum, sum);
-  return parts == 2 && !careful && _mm512_cmp_ps_mask(zero_or_nan, zero_or_nan, _CMP_UNORD_Q);
+  return parts == 2 && !careful && not_finite(sum);
 }
+
+/* Not careful: are there numbers that are not finite? */
+SIMD_INLINE bool pack_numbers(const char *source, int64_t count, const format type, const bool careful,
+                              unsigned char *packed, int64_t part) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < count; i += AMX_STEP, source += AMX_STEP * size_of(type), packed += AMX_ROW) {
+    __m512i line[2];
+    load_along(source, AMX_STEP, type, careful, line, &sum);
+    _mm512_storeu_si512(packed, line[0]);
+    _mm512_storeu_si512(packed + part, line[1]);
+  }
+  return not_finite(sum);
+}
+
+#define AMX_PACK_LINE(name, type)                                                                            \
+  bool mix_amx_pack_line_##name(const void *source, int64_t count, unsigned char *packed, int64_t part) {    \
+    const bool flag = pack_numbers(source, count, type, false, packed, part);                                \
+    if (flag) pack_numbers(source, count, type, true, packed, part);                                         \
+    return flag;                                                                                             \
+  }
+AMX_PACK_LINE(f16, F16)
+AMX_PACK_LINE(f32, F32)
 
 /* The loops go along rows of memory: over panels inside steps where k goes from row to row, else over steps
  * inside panels. */
