@@ -217,7 +217,7 @@ typedef struct attention_sums {
   sum key[ELEMENTS / 4], value[ELEMENTS / 4];
 } attention_sums;
 
-static inline bool left_out(const attention_form *f, attention_fault fault, int64_t at, int64_t count) {
+static inline bool omits(const attention_form *f, attention_fault fault, int64_t at, int64_t count) {
   return f->without == fault && at / BLOCK == (count - 1) / BLOCK;
 }
 
@@ -246,7 +246,7 @@ static inline void score_gradients(const attention_form *f, const attention_oper
     ds[key] = stored_if_plain(f, ds[key]);
     if (!a->mask_adds && !r->attends[key] && f->without != MASK) ds[key] = exact(0);
     if (f->dtype == MIX_BFLOAT16 && !f->plain) ds[key] = rounded(ds[key], f->dtype);
-    if (left_out(f, LAST_KEYS, key, c->keys)) ds[key] = exact(0);
+    if (omits(f, LAST_KEYS, key, c->keys)) ds[key] = exact(0);
   }
 }
 
@@ -259,7 +259,7 @@ static inline void differentiate_row(const attention_form *f, const attention_op
                *dy = query_of(f, x->of[OF_GRADIENT], r, c->value_dim);
   bounded *result = query_gradient + (query - x->of[OF_QUERY]);
   sum sums[DIMS] = {0};
-  if (left_out(f, LAST_QUERIES, r->query, c->queries)) return;
+  if (omits(f, LAST_QUERIES, r->query, c->queries)) return;
   score_gradients(f, x, r, ds);
   for (int64_t key = 0; key < c->keys; key++) {
     const double *k = key_of(f, x->of[OF_KEY], r, key, c->dim);
@@ -267,7 +267,7 @@ static inline void differentiate_row(const attention_form *f, const attention_op
       add_product(&sums[d], ds[key], exact(k[d]));
       add_product(&to->key[key * c->dim + d], ds[key], exact(query[d]));
     }
-    for (int64_t d = 0; !left_out(f, LAST_KEYS, key, c->keys) && d < c->value_dim; d++)
+    for (int64_t d = 0; !omits(f, LAST_KEYS, key, c->keys) && d < c->value_dim; d++)
       add_product(&to->value[key * c->value_dim + d], r->kept[key], exact(dy[d]));
   }
   for (int64_t d = 0; d < c->dim; d++) result[d] = stored(f, total(f, &sums[d]));

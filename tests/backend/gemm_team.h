@@ -7,7 +7,7 @@
 #include "backend/plan_thread.h"
 #include <pthread.h>
 
-enum { MAX_THREADS = 3 };
+enum { MAX_THREADS = 3, LARGEST_TEAM = 7 };
 
 typedef struct worker {
   const mix_kernel *kernel;
@@ -24,8 +24,8 @@ static inline void *work(void *context) {
 /* Returns how many barriers the team passed. */
 static inline int run_team(const mix_kernel *kernel, const mix_kernel_args *args, int size) {
   mix_barrier barrier = {0};
-  pthread_t handles[MAX_THREADS];
-  worker workers[MAX_THREADS];
+  pthread_t handles[LARGEST_TEAM];
+  worker workers[LARGEST_TEAM];
   for (int i = 0; i < size; i++) {
     workers[i] = (worker){kernel, args, {i, size, &barrier}};
     if (i) assert_int_equal(pthread_create(&handles[i], NULL, work, &workers[i]), 0);

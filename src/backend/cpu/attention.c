@@ -294,17 +294,19 @@ static const bool *mask_row(const geometry *g, const block *x, int64_t row) {
          (x->first + row) * g->mask_strides[2];
 }
 
+/* A replaced score may have been infinite or NaN. */
 static void mask_scores(const geometry *g, const block *x, int64_t row, float *scores) {
   const mix_attention_attributes *a = g->attributes;
-  const float value = (float)a->mask_value, kept = a->mask_adds ? 1 : 0;
+  const float value = (float)a->mask_value;
+  const bool adds = a->mask_adds;
   const int64_t query = x->first + row, step = g->mask_strides[3];
   const bool *mask = mask_row(g, x, row);
   if (g->masked)
     for (int64_t key = 0; key < x->keys; key++)
-      if (!mask[key * step]) scores[key] = scores[key] * kept + value;
+      if (!mask[key * step]) scores[key] = adds ? scores[key] + value : value;
   if (!a->causal) return;
   for (int64_t key = query + 1; key < x->keys; key++)
-    if (!g->masked || mask[key * step]) scores[key] = scores[key] * kept + value;
+    if (!g->masked || mask[key * step]) scores[key] = adds ? scores[key] + value : value;
 }
 
 /* Sets what a query does not attend to to 0. */

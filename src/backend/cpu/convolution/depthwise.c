@@ -447,6 +447,13 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool finit
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
+/* The bias that groups of cells add, in the dtype of x: a program may read float32 sums of 16 bits. */
+static mix_tile_bias stored_bias(const prepared_depthwise *prepared, const mix_kernel_args *args) {
+  const mix_tile_bias bias = mix_tile_find_bias(prepared->epilogue, args);
+  const bool same = args->output_types[args->program->stores[0].output].dtype == prepared->plan.result;
+  return bias.result && same ? bias : (mix_tile_bias){NULL};
+}
+
 static void depthwise_run(const mix_kernel_args *args, const mix_team *team) {
   const prepared_depthwise *prepared = args->prepared;
   const mix_conv_geometry *g = &prepared->g;
@@ -470,7 +477,7 @@ static void depthwise_run(const mix_kernel_args *args, const mix_team *team) {
   if (tests) mix_gemm_test_sums(args, &s.result);
   if (!args->program) s.result.c = args->outputs[0];
   s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;
-  s.stored = prepared->epilogue ? mix_tile_find_bias(prepared->epilogue, args)
+  s.stored = prepared->epilogue ? stored_bias(prepared, args)
                                 : (mix_tile_bias){.result = s.result.finite ? NULL : args->outputs[0]};
   if (kind == MIX_CONV_KERNEL_GRADIENT)
     depthwise_run_cells(&s, team);
