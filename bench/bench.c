@@ -23,6 +23,7 @@ static const bench_table tables[] = {{"start", bench_start},
                                      {"simulated", bench_simulated},
                                      {"stored", bench_stored},
                                      {"lora", bench_lora},
+                                     {"frozen", bench_frozen},
                                      {"memory", bench_memory},
                                      {"decoding", bench_decoding},
                                      {"latency", bench_latency},
@@ -38,7 +39,7 @@ static void help(void) {
   printf("usage: bench [OPTION...]\n\n  --only ");
   print_tables(stdout);
   printf("\n                     one table\n"
-         "  --rows TEXT        of layers, latency, decoding and hub: the rows in whose name this is found\n"
+         "  --rows TEXT        of layers, latency, decoding, hub, frozen: rows in whose name this is found\n"
          "  --export FOLDER    of latency: writes the models as FOLDER/NAME.onnx, for peers\n"
          "  --quick            fewer rounds and smaller models\n"
          "  --units N          units of the hidden layers of the guide's model\n"

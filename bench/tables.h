@@ -8,7 +8,7 @@
 bench_run_table bench_start, bench_dispatch, bench_update, bench_optimizers, bench_memory_passes,
     bench_compile, bench_products, bench_convolutions, bench_embedding, bench_threads, bench_loading,
     bench_simulated, bench_figures, bench_stored, bench_lora, bench_memory, bench_decoding, bench_latency,
-    bench_hub;
+    bench_hub, bench_frozen;
 
 /* Number of steps in the plan of the function's latest call that have a value of that shape,
  * "(1024, 4096)". */

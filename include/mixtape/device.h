@@ -61,8 +61,10 @@ MIX_API bool mix_deterministic(void);
  * bits. The other products of a training step, which are multiplied in float32, are as "fast" while the
  * copies of all their weights take at most 4 MiB, else as "least"; and so for the gradients, of which only
  * those of 4 MiB or more, and at least four times the operands, are computed again. Weights that a function
- * only reads stay packed between its calls, up to 256 MiB of all functions: under "auto" if it writes no
- * weights, under "fast" in any case, under "least" never. The bits are the same. MIXTAPE_MEMORY sets the
+ * only reads, frozen ones of a training step too, stay packed between its calls, once for all functions that
+ * pack them alike, up to 256 MiB in all and where that much is free: under "auto" if it writes fewer bytes of
+ * weights and slots than it only reads, and its plan fits the budget with them; under "fast" in any case, and
+ * under "least" never. The bits are the same. MIXTAPE_MEMORY sets the
  * initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB) in either
  * place is a budget instead, as by the next function. */
 MIX_API mix_status mix_set_memory(const char *name);

@@ -44,6 +44,8 @@ typedef struct mix_plan {
   bool repeated;       /* a step of a loop: the threads are there already, and meet before and after it */
   int fixed_arguments; /* of the plan of a step of a loop: the last so many are the same in all steps */
   bool keeps_packed;   /* what kernels pack of variables that no step writes stays there for later runs */
+  /* By variable: which it is, while the plan lives. Plans share what they pack of one; NULL: they do not. */
+  const void *const *variable_names;
   size_t arena_bytes;
   struct mix_communicator *communicator; /* of its collectives (communicator.h); NULL: one process */
 } mix_plan;

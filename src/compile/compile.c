@@ -149,20 +149,33 @@ static bool compile_graph(mix_compiled *compiled) {
   return compiled->executable != NULL;
 }
 
-/* Panels of frozen weights beside those that a training step writes take more memory than they save time,
- * unless time alone counts. */
+/* Panels of a few frozen weights beside those that a training step writes take more memory than they save
+ * time, unless time alone counts. */
 static bool keeps_packed(const mix_compiled *compiled) {
   const mix_ir *ir = compiled->ir;
-  if (ir->eager || compiled->context.memory != MIX_MEMORY_AUTO)
-    return !ir->eager && compiled->context.memory == MIX_MEMORY_FAST;
-  for (int i = 0; i < ir->variable_count; i++)
-    if (ir->variables[i].exit != ir->variables[i].entry && ir->variables[i].variable->shape.rank > 1)
-      return false;
-  return true;
+  if (ir->eager || compiled->without_panels || compiled->context.memory == MIX_MEMORY_LEAST ||
+      !mix_pass_wanted(ir, "keep_packed"))
+    return false;
+  size_t bytes[2] = {0}; /* of matrices that the plan only reads, that it writes */
+  for (int i = 0; i < ir->variable_count; i++) {
+    const mix_variable *variable = ir->variables[i].variable;
+    if (variable->shape.rank > 1)
+      bytes[ir->variables[i].exit != ir->variables[i].entry] +=
+          mix_value_bytes(variable->dtype, variable->shape);
+  }
+  return compiled->context.memory == MIX_MEMORY_FAST || bytes[0] > bytes[1];
+}
+
+bool mix_compile_without_panels(mix_compiled *compiled) {
+  compiled->context.backend->destroy(compiled->executable);
+  compiled->executable = NULL;
+  compiled->without_panels = true;
+  return mix_compile_plan(compiled);
 }
 
 bool mix_compile_plan(mix_compiled *compiled) {
   compiled->plan.keeps_packed = keeps_packed(compiled);
+  compiled->plan.variable_names = compiled->names;
   compiled->executable = compiled->context.backend->compile(&compiled->plan, &compiled->context);
   if (!compiled->executable) return false;
   fill_report(compiled);
@@ -196,7 +209,10 @@ static bool run_passes(mix_compiled *compiled) {
   if (!mix_passes_run(ir) || !mix_ir_keep_as_set(ir) || !check_support(ir)) return false;
   compiled->variables = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->variables);
   compiled->stamps = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->stamps);
-  return compiled->variables && compiled->stamps;
+  compiled->names = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->names);
+  if (!compiled->variables || !compiled->stamps || !compiled->names) return false;
+  for (int i = 0; i < ir->variable_count; i++) compiled->names[i] = ir->variables[i].variable;
+  return true;
 }
 
 mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {

@@ -13,6 +13,8 @@ typedef struct mix_compiled {
   mix_type *results;
   mix_memory **variables; /* of the run that is being enqueued */
   uint64_t *stamps;       /* the same (mix_variable_stamp) */
+  const void **names;     /* the variables themselves (mix_plan.variable_names) */
+  bool without_panels;    /* the plan keeps nothing packed, to fit a budget */
   mix_plan_report report;
   int64_t trace;                  /* the latest trace that it is described in (trace.c), */
   int traced;                     /* and its number there */
@@ -29,6 +31,8 @@ mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages);
 void mix_compiled_free(mix_compiled *compiled);
 /* Compiles the plan and fills the report. False with the error recorded. */
 bool mix_compile_plan(mix_compiled *compiled);
+/* Compiles the plan once more, to keep nothing packed between runs. False with the error recorded. */
+bool mix_compile_without_panels(mix_compiled *compiled);
 /* Begins a run; arena NULL: one of its own. Variables move to the device. 0 with the error recorded. */
 mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *arguments,
                                 mix_memory *const *results, mix_memory *arena);

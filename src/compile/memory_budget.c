@@ -104,6 +104,10 @@ static bool try_way(way *w, const mix_ir *ir, const mix_context *context, bool s
   }
   const mix_plan *plan = &w->compiled->plan;
   w->fits = w->compiled->report.peak_bytes <= budget;
+  if (!w->fits && plan->keeps_packed) {
+    if (!mix_compile_without_panels(w->compiled)) return false;
+    w->fits = w->compiled->report.peak_bytes <= budget;
+  }
   if (!w->fits && !try_repeats(w, budget, least)) return false;
   for (int t = 0; t < plan->step_count; t++) w->seconds += mix_step_seconds(plan, &plan->steps[t]);
   return true;

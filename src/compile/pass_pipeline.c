@@ -43,7 +43,7 @@ static const pass_row passes[] = {
     {"repeat_updates", mix_pass_repeat_updates},
 };
 /* Optimizations of the planner, which can be disabled too (compile/compile.c). */
-static const char *const planning[] = {"speculative_update", "inplace", "memory_plan"};
+static const char *const planning[] = {"speculative_update", "inplace", "memory_plan", "keep_packed"};
 enum { PASSES = sizeof passes / sizeof *passes, PLANNING = sizeof planning / sizeof *planning };
 
 uint64_t mix_passes_key(void) {

@@ -1,6 +1,7 @@
 /* Weights that stay packed between runs of a function: the results are those of kernels that pack in each run
  * (the least use of memory keeps nothing), whatever has changed the weights since the run before. */
 /* Holds docs/NUMERICS.md: Products; The same bits again. */
+#include "base/alloc.h"
 #include "compile/support.h"
 #include "support/device.h"
 #include "support/memory.h"
@@ -49,12 +50,21 @@ static mix_list *forward(void *context, mix_list *arguments) {
                      mix_conv(image, read(n, n->grouped), .groups = 2));
 }
 
-/* A training step: reads the weights and writes two of them. */
+/* A step that trains the smallest weight: most are frozen. */
+static mix_list *tune(void *context, mix_list *arguments) {
+  const net *n = context;
+  mix_list *results = forward(context, arguments);
+  mix_variable_assign(n->grouped, mix_add(mix_variable_value(n->grouped), scalar(0.125)));
+  return results;
+}
+
+/* A training step: reads the weights and writes most of them. */
 static mix_list *step(void *context, mix_list *arguments) {
   const net *n = context;
   mix_list *results = forward(context, arguments);
   mix_variable_assign(n->dense, mix_multiply(mix_variable_value(n->dense), scalar(0.75)));
   mix_variable_assign(n->kernel, mix_add(mix_variable_value(n->kernel), scalar(0.125)));
+  mix_variable_assign(n->strided, mix_multiply(mix_variable_value(n->strided), scalar(0.5)));
   return results;
 }
 
@@ -81,6 +91,15 @@ static void check(mix_function *function, mix_list *arguments, const char *after
   }
 }
 
+/* The results of a step that keeps what it only reads, beside those of a function that keeps nothing. */
+static void check_step(mix_function *training, mix_function *function, mix_list *arguments) {
+  MIX_SCOPE {
+    mix_list *least = call(function, arguments, "least"), *kept = call(training, arguments, "auto");
+    for (int i = 0; i < RESULTS; i++)
+      if (!same(kept, least, i)) fail_msg("result %d of a step with frozen weights", i);
+  }
+}
+
 static void changes_are_seen(void **state) {
   (void)state;
   const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
@@ -90,7 +109,8 @@ static void changes_are_seen(void **state) {
         net n = new_net(dtypes[d]);
         mix_list *arguments = inputs();
         mix_set_threads(threads);
-        mix_function *function = mix_function_new(forward, &n), *training = mix_function_new(step, &n);
+        mix_function *function = mix_function_new(forward, &n), *training = mix_function_new(step, &n),
+                     *tuning = mix_function_new(tune, &n);
         check(function, arguments, "nothing");
         check(function, arguments, "a run");
         mix_variable_assign(n.dense, numbers(7, MIX_SHAPE(TERMS, COLUMNS)));
@@ -100,6 +120,9 @@ static void changes_are_seen(void **state) {
         for (int i = 0; i < 2; i++) {
           call(training, arguments, i ? "auto" : "fast");
           check(function, arguments, "a training step");
+          check_step(tuning, function, arguments);
+          check_step(tuning, function, arguments);
+          check(function, arguments, "a step with frozen weights");
         }
         mix_memory *file = mix_memory_new(&mix_host_memory, sizeof(float) * TERMS * COLUMNS);
         for (int i = 0; i < TERMS * COLUMNS; i++) ((float *)bytes_of_memory(file))[i] = (float)(i % 7);
@@ -156,7 +179,95 @@ static mix_plan_report report_of(mix_function_body body, net *n, const char *mem
   return report;
 }
 
-/* Panels are at least as large as the weights. A training step has them only where time alone counts. */
+/* Of two functions that pack the same weights, each of which finds them changed or not by whoever came
+ * before. They run at once, and one at a time where a weight has changed since. */
+typedef struct caller {
+  mix_function *function;
+  mix_list *arguments;
+  bool good;
+} caller;
+
+static void *call_often(void *context) {
+  caller *c = context;
+  for (int i = 0; i < 20; i++)
+    MIX_SCOPE { mix_function_call(c->function, c->arguments); }
+  c->good = mix_error() == MIX_OK;
+  return NULL;
+}
+
+static void functions_share_panels(void **state) {
+  (void)state;
+  net n = new_net(MIX_FLOAT32);
+  caller callers[2];
+  for (int i = 0; i < 2; i++) callers[i] = (caller){mix_function_new(forward, &n), inputs(), false};
+  for (int round = 0; round < 5; round++) {
+    pthread_t threads[2];
+    mix_variable_assign(n.dense, numbers(10 + (uint64_t)round, MIX_SHAPE(TERMS, COLUMNS)));
+    for (int i = 0; i < 2; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, call_often, &callers[i]), 0);
+    for (int i = 0; i < 2; i++) {
+      pthread_join(threads[i], NULL);
+      assert_true(callers[i].good);
+    }
+    check(callers[round % 2].function, callers[0].arguments, "runs at once");
+    mix_variable_assign_add(n.kernel, mix_ones_like(mix_variable_value(n.kernel)));
+    check(callers[0].function, callers[0].arguments, "a change that the first one sees first");
+    check(callers[1].function, callers[0].arguments, "a change that the second one sees second");
+  }
+}
+
+/* Bytes in buffers that another function takes once it has run. */
+static size_t bytes_of_another(net *n, mix_list *arguments) {
+  const size_t before = mix_buffer_bytes();
+  call(mix_function_new(forward, n), arguments, "auto");
+  return mix_buffer_bytes() - before;
+}
+
+static void shared_panels_take_memory_once(void **state) {
+  (void)state;
+  net n = new_net(MIX_FLOAT32);
+  mix_list *arguments = inputs();
+  mix_set_device("cpu");
+  mix_set_threads(1);
+  const size_t first = bytes_of_another(&n, arguments), second = bytes_of_another(&n, arguments);
+  assert_true(first >= second + sizeof(float) * TERMS * COLUMNS);
+}
+
+/* A product of so many terms that its panels are larger than all else that it asks for. */
+enum { DEEP_TERMS = 2048, DEEP_COLUMNS = 400, DEEP_BYTES = DEEP_TERMS * DEEP_COLUMNS * (int)sizeof(float) };
+
+static mix_list *deep(void *context, mix_list *arguments) {
+  return mix_list_of(mix_matmul(mix_list_get(arguments, 0), mix_variable_value(context), false, false));
+}
+
+static size_t workspace_of(mix_function *function) {
+  mix_plan_report report = {0};
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  return report.workspace_bytes;
+}
+
+/* Panels save time alone: where they find no memory, the run does without. */
+static void panels_may_find_no_memory(void **state) {
+  (void)state;
+  mix_set_device("cpu");
+  mix_set_threads(1);
+  mix_variable *weight = variable("deep", numbers(1, MIX_SHAPE(DEEP_TERMS, DEEP_COLUMNS)));
+  mix_tensor *x = numbers(2, MIX_SHAPE(ROWS, DEEP_TERMS));
+  mix_evaluate(1, &x);
+  mix_list *arguments = mix_list_of(x);
+  mix_function *kept = mix_function_new(deep, weight), *left_out = mix_function_new(deep, weight);
+  mix_limit_allocations(DEEP_BYTES - 1);
+  mix_list *without = mix_function_call(left_out, arguments);
+  mix_limit_allocations(0);
+  no_error();
+  mix_list *with = mix_function_call(kept, arguments);
+  no_error();
+  assert_true(same(with, without, 0));
+  assert_true(workspace_of(left_out) < DEEP_BYTES && workspace_of(kept) >= DEEP_BYTES);
+}
+
+/* Panels are at least as large as the weights. A training step has them where most weights are frozen, or
+ * time alone counts. */
 static void memory_is_counted(void **state) {
   (void)state;
   enum { WEIGHTS = TERMS * COLUMNS };
@@ -168,13 +279,21 @@ static void memory_is_counted(void **state) {
   const size_t trains = report_of(step, &n, "least").workspace_bytes;
   assert_int_equal(report_of(step, &n, "auto").workspace_bytes, trains);
   assert_true(report_of(step, &n, "fast").workspace_bytes > trains);
+  const size_t tunes = report_of(tune, &n, "least").workspace_bytes;
+  assert_true(report_of(tune, &n, "auto").workspace_bytes >= tunes / 2 + sizeof(float) * WEIGHTS);
+  const mix_plan_report free = report_of(tune, &n, "auto");
+  mix_set_memory_budget(free.peak_bytes - 1); /* panels go before anything is computed twice */
+  const mix_plan_report tight = report_of(tune, &n, "auto");
+  assert_true(tight.peak_bytes < free.peak_bytes && tight.workspace_bytes < free.workspace_bytes);
+  assert_int_equal(tight.recomputed_nodes, 0);
+  mix_set_memory_budget(0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(changes_are_seen),
-      TEST(another_thread_changes_a_weight),
-      TEST(memory_is_counted),
+      TEST(changes_are_seen),          TEST(another_thread_changes_a_weight),
+      TEST(functions_share_panels),    TEST(shared_panels_take_memory_once),
+      TEST(panels_may_find_no_memory), TEST(memory_is_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,7 +279,8 @@ static void unknown_pass_names_give_a_warning(void **state) {
                                       "speculative_update",
                                       "excess_precision",
                                       "inplace",
-                                      "memory_plan"};
+                                      "memory_plan",
+                                      "keep_packed"};
   for (int i = 0; i < COUNT(names); i++) {
     if (!strstr(heard, names[i])) fail_msg("%s is not in: %s", names[i], heard);
     run(plain, x, names[i], &out);

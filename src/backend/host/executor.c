@@ -166,6 +166,15 @@ static bool make_steps(mix_executable *executable) {
   return true;
 }
 
+static void release_prepared(mix_host_step *host) {
+  if (!host->prepared || !host->args.prepared) return;
+  if (host->kernel->release)
+    host->kernel->release(host->args.prepared);
+  else
+    mix_free(host->args.prepared);
+  host->args.prepared = NULL;
+}
+
 static bool choose_kernel(mix_executable *executable, int number, bool verbose) {
   mix_host_step *host = &executable->steps[number];
   const char *scope = executable->plan->steps[number].scope;
@@ -184,14 +193,17 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
   const mix_kernel *kernel = host->kernel;
   if (kernel->prepare && !kernel->prepare(&host->args, executable->threads)) return false;
   host->prepared = true;
+  const bool same = host->args.fixed || host->args.lasting;
+  const size_t kept = kernel->kept && same ? kernel->kept(&host->args) : 0;
+  if (kept && !mix_host_keep(executable, number, mix_buffer_aligned(kept))) {
+    release_prepared(host);
+    host->args.fixed = host->args.lasting = 0;
+    return choose_kernel(executable, number, false);
+  }
   host->serial = kernel->serial && kernel->serial(&host->args);
   if (!host->serial) executable->parallel = true;
   size_t bytes = kernel->workspace ? kernel->workspace(&host->args, executable->threads) : 0;
   if (bytes > executable->workspace_bytes) executable->workspace_bytes = bytes;
-  const bool same = host->args.fixed || host->args.lasting;
-  const size_t kept = kernel->kept && same ? kernel->kept(&host->args) : 0;
-  host->keeps = kept > 0;
-  executable->kept_bytes += mix_buffer_aligned(kept);
   return true;
 }
 
@@ -206,7 +218,7 @@ static bool build(mix_executable *executable) {
     if (!executable->workspace) return false;
     for (int i = 0; i < plan->step_count; i++) executable->steps[i].args.workspace = executable->workspace;
   }
-  return mix_host_make_kept(executable) && mix_host_form_bands(executable) && mix_host_schedule(executable);
+  return mix_host_form_bands(executable) && mix_host_schedule(executable);
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
@@ -246,23 +258,15 @@ static mix_executable *compile(const mix_plan *plan, int threads, mix_matmul_pre
 
 mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
                                  const mix_kernel_row *const *tables, bool flush_subnormals) {
-  mix_executable *executable =
-      compile(plan, threads, precision, tables, flush_subnormals, plan->keeps_packed);
-  if (executable || mix_failed()) return executable;
-  return compile(plan, threads, precision, tables, flush_subnormals, false);
+  return compile(plan, threads, precision, tables, flush_subnormals, plan->keeps_packed);
 }
 
 void mix_host_destroy(mix_executable *executable) {
   if (!executable) return;
   mix_host_destroy(executable->alone);
-  for (int i = 0; executable->steps && i < executable->plan->step_count; i++) {
-    mix_host_step *host = &executable->steps[i];
-    if (!host->prepared || !host->args.prepared) continue;
-    if (host->kernel->release)
-      host->kernel->release(host->args.prepared);
-    else
-      mix_free(host->args.prepared);
-  }
+  mix_host_destroy(executable->packing);
+  for (int i = 0; executable->steps && i < executable->plan->step_count; i++)
+    release_prepared(&executable->steps[i]);
   if (executable->workspace) mix_free_buffer(executable->workspace, executable->workspace_bytes);
   mix_host_free_kept(executable);
   mix_free(executable->steps);
@@ -417,12 +421,18 @@ static mix_ticket run_alone(mix_executable *executable, const mix_bindings *bind
   return executable->alone ? mix_host_enqueue(executable->alone, bindings) : 0;
 }
 
+/* Runs the plan without what is kept, which other runs use. */
+static mix_ticket run_packing(mix_executable *executable, const mix_bindings *bindings) {
+  if (!executable->packing)
+    executable->packing = compile(executable->plan, executable->threads, executable->precision,
+                                  executable->tables, executable->flush_subnormals, false);
+  return executable->packing ? mix_host_enqueue(executable->packing, bindings) : 0;
+}
+
 static _Thread_local int awake = 1;
 int mix_threads_awake(void) { return awake; }
 
-mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
-  if (mix_failed() || !bind_all(executable, bindings)) return 0;
-  if (executable->kept_bytes && !mix_host_keep_changed(executable, bindings->stamps)) return 0;
+static mix_ticket run_bound(mix_executable *executable, const mix_bindings *bindings) {
   executable->trace = bindings->trace;
   const bool alone = executable->threads == 1 || !executable->parallel;
   if (!alone || executable->threads == 1)
@@ -438,6 +448,16 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
   case MIX_CREW_TOO_FEW: return run_alone(executable, bindings);
   default: return 0;
   }
+}
+
+mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
+  if (mix_failed() || !bind_all(executable, bindings)) return 0;
+  if (!executable->kept_bytes) return run_bound(executable, bindings);
+  if (!mix_host_hold_kept(executable, bindings->stamps))
+    return mix_failed() ? 0 : run_packing(executable, bindings);
+  const mix_ticket ticket = run_bound(executable, bindings);
+  mix_host_let_kept_go(executable);
+  return ticket;
 }
 
 /* ---- queries for dumps ---- */

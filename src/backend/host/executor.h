@@ -16,8 +16,9 @@ typedef struct mix_host_step {
   mix_value_error error; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared;               /* the kernel's prepare succeeded */
-  bool keeps;                  /* args.kept is to be filled before a loop, or before runs */
-  bool stale;                  /* and is now, because a variable has changed */
+  struct mix_panels *panels;   /* args.kept, which is filled before a loop, or before runs; NULL: nothing */
+  int kept_operand;            /* the one variable that it is made of; -1: of several, or before a loop */
+  bool claimed;                /* it is made now, because a variable has changed */
   const mix_host_bands *bands; /* the step runs in these; NULL: by itself */
   uint64_t reread;             /* in bands: bit i is set if later steps read output i */
   bool late;                   /* in bands: some outputs are written after all bands */
@@ -46,11 +47,9 @@ struct mix_executable {
   int *first;
   void **bound; /* the address of each binding in the last run */
   mix_patch *patches;
-  void *workspace, *kept;
+  void *workspace;
   size_t workspace_bytes, kept_bytes;
-  bool keeps_packed; /* of variables, in memory that all plans share and that was reserved */
-  bool reserved, made;
-  uint64_t *stamps; /* of the variables that `kept` was made of (mix_bindings), if it was made */
+  bool keeps_packed; /* what is made of variables */
   int barriers;
   mix_host_bands *bands;
   int band_count;
@@ -64,6 +63,9 @@ struct mix_executable {
   /* The plan compiled for one thread; made when there first are fewer threads than requested. NULL:
    * not made. */
   mix_executable *alone;
+  /* The plan compiled to keep nothing of variables, for runs while others hold what is kept. NULL: not made.
+   */
+  mix_executable *packing;
   mix_trace_run *trace; /* of the present run; NULL: none */
   mix_barrier barrier;
   _Alignas(64) atomic_int failed_step; /* the first step that met a bad value; INT_MAX: none */
@@ -76,12 +78,15 @@ void mix_host_bind(mix_executable *executable, int binding, void *address);
 static inline mix_float_control mix_host_modes_begin(const mix_executable *executable) {
   return mix_float_modes_begin(MIX_FLOAT_DEFAULT | (executable->flush_subnormals ? MIX_FLUSH_SUBNORMALS : 0));
 }
-/* What kernels keep in a loop or between runs: its memory, and what a run makes anew of variables that have
- * changed. Stamps are read before values, so that what another thread changes meanwhile is made again. False
- * with the error recorded; without, from make_kept: no more is to be kept between runs. */
-bool mix_host_make_kept(mix_executable *executable);
-bool mix_host_keep_changed(mix_executable *executable, const uint64_t *stamps);
+/* Gives a step memory for what its kernel keeps in a loop or between runs. False without an error: there is
+ * none. */
+bool mix_host_keep(mix_executable *executable, int number, size_t bytes);
 void mix_host_free_kept(mix_executable *executable);
+/* Before a run: makes anew what is kept of variables that have changed, and holds all of it until it is let
+ * go. Stamps are read before values, so that what another thread changes meanwhile is made again. False with
+ * the error recorded; without: other runs use it, or nothing is known of the variables. */
+bool mix_host_hold_kept(mix_executable *executable, const uint64_t *stamps);
+void mix_host_let_kept_go(mix_executable *executable);
 /* Before a loop of mix_host_run_steps: makes what is kept of operands that stay the same. The team waits for
  * each other after it, if the executable has kept_bytes. */
 void mix_host_begin_steps(mix_executable *executable, const mix_team *team);

@@ -103,6 +103,8 @@ typedef struct mix_band_access {
   uint64_t late_outputs; /* bit i is set if end_bands writes output i */
 } mix_band_access;
 
+enum { MIX_KEPT_LAYOUT = 24 };
+
 typedef struct mix_kernel {
   const char *name; /* storage and accumulation in it: "gemm_f16_acc32_avx512" */
   uint32_t needs;   /* mix_cpu_feature bits */
@@ -120,6 +122,9 @@ typedef struct mix_kernel {
    * is kept. */
   size_t (*kept)(const mix_kernel_args *args);
   void (*begin)(const mix_kernel_args *args, const mix_team *team);
+  /* The one operand that `begin` reads, and numbers (zeros before) that decide what it makes of it: steps of
+   * one operand with equal numbers may share that. -1, or a NULL function: it reads several. */
+  int (*kept_operand)(const mix_kernel_args *args, int64_t layout[MIX_KEPT_LAYOUT]);
   /* True: runs on thread 0 alone, because the work is small. NULL: runs on the whole team. */
   bool (*serial)(const mix_kernel_args *args);
   /* Calls of mix_team_barrier in a run; NULL: none. */

@@ -406,6 +406,15 @@ size_t mix_conv_product_kept(const mix_kernel_args *args) {
   return prepared->kept_bytes * (size_t)prepared->conv.g.groups;
 }
 
+int mix_conv_product_kept_operand(const mix_kernel_args *args, int64_t layout[MIX_KEPT_LAYOUT]) {
+  const prepared_conv *prepared = args->prepared;
+  const product *p = &prepared->products[0];
+  const mix_gemm_operands o = operands_of(prepared, args, p, 0, NULL);
+  const int count = mix_gemm_set_layout(&p->plan, &o.b, layout);
+  layout[count] = prepared->conv.g.groups;
+  return 1;
+}
+
 void mix_conv_product_begin(const mix_kernel_args *args, const mix_team *team) {
   const prepared_conv *prepared = args->prepared;
   const product *p = &prepared->products[0];

@@ -13,6 +13,7 @@ bool mix_conv_product_serial(const mix_kernel_args *args);
 void mix_conv_product_release(void *prepared);
 void mix_conv_product_run(const mix_kernel_args *args, const mix_team *team);
 size_t mix_conv_product_kept(const mix_kernel_args *args);
+int mix_conv_product_kept_operand(const mix_kernel_args *args, int64_t layout[MIX_KEPT_LAYOUT]);
 void mix_conv_product_begin(const mix_kernel_args *args, const mix_team *team);
 
 #define MIX_CONV_PRODUCT_KERNEL(id, constant, engine, text, features, upcast_kernel, summed, description)    \

@@ -15,6 +15,7 @@ bool mix_matmul_serial(const mix_kernel_args *args);
 void mix_matmul_release(void *prepared);
 void mix_matmul_run(const mix_kernel_args *args, const mix_team *team);
 size_t mix_matmul_kept(const mix_kernel_args *args);
+int mix_matmul_kept_operand(const mix_kernel_args *args, int64_t layout[MIX_KEPT_LAYOUT]);
 void mix_matmul_begin(const mix_kernel_args *args, const mix_team *team);
 
 /* Functions of a row, `calls` with its engine and dtype. */
@@ -34,7 +35,7 @@ void mix_matmul_begin(const mix_kernel_args *args, const mix_team *team);
 #define MIX_PRODUCT_MEMBERS(calls, id)                                                                       \
   .unsupported_reason = unsupported_reason_##id, .run = calls##_run, .workspace = workspace_##id,            \
   .prepare = prepare_##id, .release = calls##_release, .kept = calls##_kept, .begin = calls##_begin,         \
-  .serial = calls##_serial, .barriers = barriers_##id
+  .kept_operand = calls##_kept_operand, .serial = calls##_serial, .barriers = barriers_##id
 
 #define MIX_MATMUL_KERNEL(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)       \
   MIX_PRODUCT_FUNCTIONS(mix_matmul, id, constant, engine)                                                    \

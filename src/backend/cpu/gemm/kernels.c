@@ -279,9 +279,37 @@ size_t mix_matmul_kept(const mix_kernel_args *args) {
   return plan->algorithm->kept_bytes ? plan->algorithm->kept_bytes(plan) : 0;
 }
 
+/* Of patches: what decides which numbers of k lie in one line (lines/). */
+int mix_gemm_set_layout(const mix_gemm_plan *plan, const mix_gemm_view *b, int64_t *layout) {
+  const mix_gemm_problem *problem = &plan->problem;
+  const mix_gemm_patches *p = problem->patches;
+  int count = 0;
+  layout[count++] = (int64_t)(intptr_t)plan->algorithm, layout[count++] = (int64_t)(intptr_t)plan->engine;
+  layout[count++] = (int64_t)(intptr_t)plan->storage, layout[count++] = problem->b_rounds;
+  layout[count++] = problem->n, layout[count++] = problem->k;
+  layout[count++] = b->stride, layout[count++] = b->transposed;
+  if (!p) return count;
+  layout[count++] = p->channels, layout[count++] = p->pixel;
+  for (int i = 1; i < MIX_GEMM_PATCH_AXES; i++) {
+    layout[count++] = p->window[i], layout[count++] = p->window_step[i];
+    layout[count++] = p->step[i], layout[count++] = p->origin[i];
+  }
+  return count;
+}
+
+static mix_gemm_view view_of_b(const mix_kernel_args *args) {
+  return view_of(args, 1, ((const mix_matmul_attributes *)args->attributes)->transpose_b);
+}
+
+int mix_matmul_kept_operand(const mix_kernel_args *args, int64_t layout[MIX_KEPT_LAYOUT]) {
+  const mix_gemm_view b = view_of_b(args);
+  mix_gemm_set_layout(&((const prepared_gemm *)args->prepared)->plan, &b, layout);
+  return 1;
+}
+
 void mix_matmul_begin(const mix_kernel_args *args, const mix_team *team) {
   const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
-  const mix_gemm_view b = view_of(args, 1, ((const mix_matmul_attributes *)args->attributes)->transpose_b);
+  const mix_gemm_view b = view_of_b(args);
   plan->algorithm->keep(plan, &b, team->rank, team->size, args->kept);
 }
 

@@ -14,6 +14,8 @@ int64_t mix_gemm_batch_offset(const mix_shape *operand, const mix_shape *result,
 const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype);
 /* Is B, operand 1 of a product of so many rows, the same for so long that it is worth packing once? */
 bool mix_gemm_keeps_b(const mix_kernel_args *args, int64_t rows);
+/* Sets what decides how a plan packs B (mix_kernel.kept_operand), and returns how many numbers it set. */
+int mix_gemm_set_layout(const mix_gemm_plan *plan, const mix_gemm_view *b, int64_t *layout);
 /* Does the result go through a program, other than a test of what is stored? */
 bool mix_gemm_has_epilogue(const mix_kernel_args *args);
 /* For a program that ends in the finite test: where nothing else is to be done, results are stored without
