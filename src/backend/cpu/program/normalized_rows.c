@@ -2,6 +2,7 @@
  * channel, perhaps plus another value, perhaps with ReLU or ReLU6. In one pass, because passes over tiles
  * cost more than its arithmetic. */
 #include "backend/cpu/program/prepared_program.h"
+#include <math.h>
 
 /* The load that the instruction combines with `value`, its first operand unless it commutes; -1: none. */
 static int other_load(const mix_program *x, const mix_instruction *instruction, int value, bool commutes) {
@@ -68,7 +69,8 @@ void mix_tile_store_normalized(const mix_tile_program *p, const mix_kernel_args 
       .offset = operand(p, args, n->offset, column),
       .added = n->added < 0 ? NULL : operand(p, args, n->added, row * pitch + column),
       .added_stride = pitch,
-      .activation = n->activation,
+      .least = n->activation == MIX_OPCODE_IDENTITY ? -INFINITY : 0,
+      .most = n->activation == MIX_OPCODE_RELU6 ? 6 : INFINITY,
   };
   p->vector->normalized_rows((float *)args->outputs[p->stores[0].output] + row * pitch + column, pitch, sums,
                              stride, rows, columns, &by);

@@ -52,7 +52,7 @@ typedef struct mix_normalization {
   const float *mean, *scale, *offset;
   const float *added; /* rows of other values to be added then; NULL: none */
   int64_t added_stride;
-  mix_opcode activation; /* relu, relu6 or identity */
+  float least, most; /* of a result: ReLU, ReLU6; else infinite */
 } mix_normalization;
 
 struct mix_block_numbers; /* ops/block_formulas.h */

@@ -37,18 +37,19 @@ SIMD_INLINE void PASTE(small_m_steps, STORAGE)(const int steps, const bool prefe
   }
 }
 
-/* One row, of `vectors` vectors of B (a constant after inlining), the last one perhaps in `part`: the sums
- * stay in registers for all of k. */
-SIMD_INLINE void PASTE(small_m_chains, STORAGE)(const int vectors, const bool whole, v_part part,
-                                                int64_t depth, const real *a, const ELEMENT *b,
-                                                int64_t stride, real *sums) {
+/* One row, of `vectors` vectors of B (a constant after inlining); of a single one `part`. The sums stay in
+ * registers for all of k. */
+SIMD_INLINE void PASTE(small_m_chains, STORAGE)(const int vectors, v_part part, int64_t depth, const real *a,
+                                                const ELEMENT *b, int64_t stride, real *sums) {
   vec s[SMALL_M_CHAINS] = {{0}};
+#pragma GCC unroll 1
   for (int64_t k = 0; k < depth; k++, b += stride) {
     const vec y = v_set(a[k]);
     SIMD_UNROLL
     for (int v = 0; v < vectors; v++) {
       __builtin_prefetch(b + SMALL_M_AHEAD * stride + v * LANES);
-      s[v] = v_fma(y, whole ? WIDEN(b + v * LANES) : PASTE(PASTE(v_load, STORAGE), part)(b, part), s[v]);
+      s[v] =
+          v_fma(y, vectors > 1 ? WIDEN(b + v * LANES) : PASTE(PASTE(v_load, STORAGE), part)(b, part), s[v]);
     }
   }
   SIMD_UNROLL
@@ -59,11 +60,11 @@ static void PASTE(small_m_row, STORAGE)(int64_t depth, const real *a, const ELEM
                                         int64_t columns, real *sums) {
   int64_t j = 0;
   for (; j + SMALL_M_CHAINS * LANES <= columns; j += SMALL_M_CHAINS * LANES)
-    PASTE(small_m_chains, STORAGE)(SMALL_M_CHAINS, true, v_first(LANES), depth, a, b + j, stride, sums + j);
-  for (; j + LANES <= columns; j += LANES)
-    PASTE(small_m_chains, STORAGE)(1, true, v_first(LANES), depth, a, b + j, stride, sums + j);
-  if (j < columns)
-    PASTE(small_m_chains, STORAGE)(1, false, v_first(columns - j), depth, a, b + j, stride, sums + j);
+    PASTE(small_m_chains, STORAGE)(SMALL_M_CHAINS, v_first(LANES), depth, a, b + j, stride, sums + j);
+  for (; j < columns; j += LANES) {
+    const v_part part = v_first(columns - j < LANES ? columns - j : LANES);
+    PASTE(small_m_chains, STORAGE)(1, part, depth, a, b + j, stride, sums + j);
+  }
 }
 
 #define SMALL_M(steps, prefetch)                                                                             \
@@ -81,7 +82,7 @@ static void PASTE(small_m, STORAGE)(int64_t rows, int64_t depth, const void *a, 
     k = depth;
   }
   for (; k + SMALL_M_STEPS <= depth; k += SMALL_M_STEPS) {
-    if (prefetch)
+    if (prefetch && sizeof(ELEMENT) == sizeof(real)) /* 16 bits: never */
       SMALL_M(SMALL_M_STEPS, true);
     else
       SMALL_M(SMALL_M_STEPS, false);
