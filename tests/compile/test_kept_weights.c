@@ -281,6 +281,9 @@ static void memory_is_counted(void **state) {
   assert_true(report_of(step, &n, "fast").workspace_bytes > trains);
   const size_t tunes = report_of(tune, &n, "least").workspace_bytes;
   assert_true(report_of(tune, &n, "auto").workspace_bytes >= tunes / 2 + sizeof(float) * WEIGHTS);
+  net narrow = n;
+  narrow.dtype = MIX_BFLOAT16; /* frozen weights are rounded once, and not in each step */
+  assert_true(report_of(tune, &narrow, "auto").copy_bytes >= sizeof(uint16_t) * WEIGHTS);
   const mix_plan_report free = report_of(tune, &n, "auto");
   mix_set_memory_budget(free.peak_bytes - 1); /* panels go before anything is computed twice */
   const mix_plan_report tight = report_of(tune, &n, "auto");
