@@ -10,6 +10,7 @@ typedef enum activation { NO_ACTIVATION, RELU, RELU6, ACTIVATIONS } activation;
 
 typedef struct layer {
   product product;
+  mix_dtype dtype;
   activation activation;
   bool adds, added_first; /* another value is added, as the first operand */
   mix_variable *kernel, *mean, *scale, *offset;
@@ -17,12 +18,13 @@ typedef struct layer {
 
 static mix_list *normalized(void *context, mix_list *arguments) {
   const layer *l = context;
-  mix_tensor *x = mix_list_get(arguments, 0), *kernel = mix_variable_value(l->kernel);
+  mix_tensor *x = mix_list_get(arguments, 0), *kernel = mix_cast(mix_variable_value(l->kernel), l->dtype);
   mix_tensor *y = l->product == MATMUL ? mix_matmul(x, kernel, false, false)
                   : l->product == CONV ? mix_conv(x, kernel, .padding = "same")
                                        : mix_depthwise_conv(x, kernel, .padding = "same");
-  y = mix_subtract(y, mix_variable_value(l->mean));
+  y = mix_subtract(mix_cast(y, MIX_FLOAT32), mix_variable_value(l->mean));
   y = mix_add(mix_multiply(y, mix_variable_value(l->scale)), mix_variable_value(l->offset));
+  y = mix_cast(y, l->dtype);
   mix_tensor *added = mix_list_get(arguments, 1);
   if (l->adds) y = l->added_first ? mix_add(added, y) : mix_add(y, added);
   if (l->activation == RELU) y = mix_relu(y);
@@ -46,6 +48,19 @@ static mix_tensor *special_numbers(uint64_t seed, mix_shape shape) {
   return x;
 }
 
+static mix_tensor *rounded(mix_tensor *x, mix_dtype dtype) {
+  x = mix_cast(x, dtype);
+  mix_evaluate(1, &x);
+  return x;
+}
+
+static bool same_number(const void *x, const void *y, mix_dtype dtype) {
+  if (dtype == MIX_FLOAT32) return !memcmp(x, y, sizeof(float)) || (isnan(*(float *)x) && isnan(*(float *)y));
+  const uint16_t a = *(const uint16_t *)x, b = *(const uint16_t *)y,
+                 infinite = dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80;
+  return a == b || ((a & 0x7fff) > infinite && (b & 0x7fff) > infinite);
+}
+
 static layer new_layer(product product, int64_t in, int64_t out) {
   const mix_shape kernels[] = {MIX_SHAPE(in, out), MIX_SHAPE(3, 3, in, out), MIX_SHAPE(3, 3, in, 1)};
   const mix_shape channels = MIX_SHAPE(product == DEPTHWISE ? in : out);
@@ -66,32 +81,38 @@ static void check(const layer *l, mix_list *arguments, const char *what, int cha
     unsetenv("MIXTAPE_DISABLE_PASSES");
   }
   const mix_value *a = mix_tensor_value(results[0]), *b = mix_tensor_value(results[1]);
-  const size_t bytes = mix_memory_bytes(a->memory);
-  const float *x = bytes_of_memory(a->memory), *y = bytes_of_memory(b->memory);
-  for (size_t i = 0; i < bytes / sizeof(float); i++)
-    if (memcmp(x + i, y + i, sizeof *x) && !(isnan(x[i]) && isnan(y[i])))
-      fail_msg("%s, %d channels, activation %d, adds %d: element %zu is %a, by itself %a", what, channels,
-               l->activation, l->adds, i, (double)x[i], (double)y[i]);
+  const size_t size = mix_dtype_size(l->dtype), count = mix_memory_bytes(a->memory) / size;
+  const char *x = bytes_of_memory(a->memory), *y = bytes_of_memory(b->memory);
+  for (size_t i = 0; i < count; i++)
+    if (!same_number(x + i * size, y + i * size, l->dtype))
+      fail_msg("%s of %s, %d channels, activation %d, adds %d: element %zu is another by itself", what,
+               mix_dtype_name(l->dtype), channels, l->activation, l->adds, i);
 }
 
 /* Channels that fill two vectors of every set, one, or parts of one. */
+static void check_layers(product product, mix_dtype dtype, int channels) {
+  const char *names[] = {"matmul", "conv", "depthwise_conv"};
+  for (int activation = 0; activation < ACTIVATIONS; activation++)
+    for (int adds = 0; adds < 3; adds++)
+      MIX_SCOPE {
+        const int64_t out = channels, in = product == DEPTHWISE ? out : 9;
+        layer l = new_layer(product, in, out);
+        l.dtype = dtype, l.activation = activation, l.adds = adds > 0, l.added_first = adds > 1;
+        const mix_shape x = product == MATMUL ? MIX_SHAPE(37, in) : MIX_SHAPE(2, 7, 6, in),
+                        y = product == MATMUL ? MIX_SHAPE(37, out) : MIX_SHAPE(2, 7, 6, out);
+        mix_set_threads(1 + channels % 2);
+        check(&l, mix_list_of(rounded(special_numbers(5, x), dtype), rounded(special_numbers(6, y), dtype)),
+              names[product], channels);
+      }
+}
+
 static void the_bits_of_single_operations(void **state) {
   (void)state;
-  const char *names[] = {"matmul", "conv", "depthwise_conv"};
   const int channels[] = {1, 5, 16, 24, 64, 77, 200};
+  const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
   for (int product = 0; product < PRODUCTS; product++)
-    for (int c = 0; c < COUNT(channels); c++)
-      for (int activation = 0; activation < ACTIVATIONS; activation++)
-        for (int adds = 0; adds < 3; adds++)
-          MIX_SCOPE {
-            const int64_t out = channels[c], in = product == DEPTHWISE ? out : 9;
-            layer l = new_layer(product, in, out);
-            l.activation = activation, l.adds = adds > 0, l.added_first = adds > 1;
-            const mix_shape x = product == MATMUL ? MIX_SHAPE(37, in) : MIX_SHAPE(2, 7, 6, in),
-                            y = product == MATMUL ? MIX_SHAPE(37, out) : MIX_SHAPE(2, 7, 6, out);
-            mix_set_threads(1 + c % 2);
-            check(&l, mix_list_of(special_numbers(5, x), special_numbers(6, y)), names[product], channels[c]);
-          }
+    for (int d = 0; d < COUNT(dtypes); d++)
+      for (int c = 0; c < COUNT(channels); c++) check_layers(product, dtypes[d], channels[c]);
 }
 
 int main(void) {

@@ -1,62 +1,82 @@
-/* The epilogue of a convolution before a batch normalization, of float32: (x - mean) * scale + offset of each
- * channel, perhaps plus another value, perhaps with ReLU or ReLU6. In one pass, because passes over tiles
- * cost more than its arithmetic. */
+/* The epilogue of a convolution before a batch normalization: (x - mean) * scale + offset of each channel in
+ * float32, in 16 bits rounded before and after, perhaps plus another value, perhaps with ReLU or ReLU6. In
+ * one pass, because passes over tiles cost more than its arithmetic. */
 #include "backend/cpu/program/prepared_program.h"
 #include <math.h>
 
-/* The load that the instruction combines with `value`, its first operand unless it commutes; -1: none. */
-static int other_load(const mix_program *x, const mix_instruction *instruction, int value, bool commutes) {
-  const int a = instruction->operands[0], b = instruction->operands[1];
-  const int other = a == value ? b : commutes && b == value ? a : -1;
-  return other >= 0 && other != value && other < x->load_count ? other : -1;
+/* Instructions that are read in their order, each of the value of the one before. */
+typedef struct reader {
+  const mix_program *program;
+  int next, value; /* the next instruction; the register it should use */
+} reader;
+
+static const mix_instruction *next_of(const reader *r, mix_opcode opcode, mix_dtype dtype) {
+  if (r->next == r->program->instruction_count) return NULL;
+  const mix_instruction *instruction = &r->program->instructions[r->next];
+  return instruction->opcode == opcode && instruction->dtype == dtype ? instruction : NULL;
 }
 
-/* Goes on to the next instruction if it is `opcode` of the value and a load of so many elements from row to
- * row; *load is that load. */
-static bool take(const mix_program *x, int *next, mix_opcode opcode, int64_t pitch, int *load) {
-  const int value = *next ? x->load_count + *next - 1 : -1;
-  if (*next >= x->instruction_count) return false;
-  const mix_instruction *instruction = &x->instructions[*next];
-  if (instruction->opcode != opcode || instruction->dtype != MIX_FLOAT32) return false;
-  int from = value;
-  for (int l = 0; l < x->load_count && !*next; l++)
-    if (x->loads[l].input == MIX_FROM_ACCUMULATOR) from = l;
-  const int other = other_load(x, instruction, from, opcode != MIX_OPCODE_SUBTRACT);
-  if (other < 0) return false;
-  const mix_program_load *loaded = &x->loads[other];
-  if (loaded->input == MIX_FROM_ACCUMULATOR || loaded->dtype != MIX_FLOAT32 || loaded->strides[0] != pitch ||
+static bool advance(reader *r) {
+  r->value = r->program->load_count + r->next++;
+  return true;
+}
+
+static bool take_unary(reader *r, mix_opcode opcode, mix_dtype dtype) {
+  const mix_instruction *instruction = next_of(r, opcode, dtype);
+  return instruction && instruction->operands[0] == r->value && advance(r);
+}
+
+/* With a load of so many elements from row to row; *load is that load. */
+static bool take_binary(reader *r, mix_opcode opcode, mix_dtype dtype, int64_t pitch, int *load) {
+  const mix_instruction *instruction = next_of(r, opcode, dtype);
+  if (!instruction) return false;
+  const int a = instruction->operands[0], b = instruction->operands[1];
+  const bool commutes = opcode != MIX_OPCODE_SUBTRACT;
+  const int other = a == r->value ? b : commutes && b == r->value ? a : -1;
+  if (other < 0 || other == r->value || other >= r->program->load_count) return false;
+  const mix_program_load *loaded = &r->program->loads[other];
+  if (loaded->input == MIX_FROM_ACCUMULATOR || loaded->dtype != dtype || loaded->strides[0] != pitch ||
       loaded->strides[1] != 1)
     return false;
-  *load = other, ++*next;
-  return true;
+  *load = other;
+  return advance(r);
+}
+
+static int find_sums(const mix_program *x) {
+  for (int l = 0; l < x->load_count; l++)
+    if (x->loads[l].input == MIX_FROM_ACCUMULATOR) return l;
+  return -1;
 }
 
 void mix_tile_find_normalization(mix_tile_program *p) {
   const mix_program *x = p->program;
   mix_tile_normalization *n = &p->normalization;
+  reader r = {x, 0, find_sums(x)};
+  int mean;
   *n = (mix_tile_normalization){.mean = -1, .added = -1, .activation = MIX_OPCODE_IDENTITY};
-  if (x->rank != 2 || x->store_count != 1 || x->sum_count || x->reduction != MIX_REDUCE_NOTHING) return;
-  for (int l = 0; l < x->load_count; l++)
-    if (x->loads[l].dtype != MIX_FLOAT32) return;
-  int next = 0, mean;
-  if (!take(x, &next, MIX_OPCODE_SUBTRACT, 0, &mean) || !take(x, &next, MIX_OPCODE_MULTIPLY, 0, &n->scale) ||
-      !take(x, &next, MIX_OPCODE_ADD, 0, &n->offset))
+  if (r.value < 0 || x->rank != 2 || x->store_count != 1 || x->sum_count ||
+      x->reduction != MIX_REDUCE_NOTHING)
     return;
-  if (!take(x, &next, MIX_OPCODE_ADD, x->dims[1], &n->added)) n->added = -1;
-  if (next < x->instruction_count) {
-    const mix_instruction *last = &x->instructions[next];
-    if ((last->opcode != MIX_OPCODE_RELU && last->opcode != MIX_OPCODE_RELU6) || last->dtype != MIX_FLOAT32 ||
-        last->operands[0] != x->load_count + next - 1)
-      return;
-    n->activation = last->opcode, next++;
-  }
-  const bool whole = next == x->instruction_count && x->stores[0].reg == x->load_count + next - 1;
-  if (whole) n->mean = mean;
+  const mix_dtype dtype = x->loads[r.value].dtype;
+  const bool rounds = dtype != MIX_FLOAT32;
+  if (!p->vector->normalized_rows[dtype] || (rounds && !take_unary(&r, MIX_OPCODE_CAST, MIX_FLOAT32)) ||
+      !take_binary(&r, MIX_OPCODE_SUBTRACT, MIX_FLOAT32, 0, &mean) ||
+      !take_binary(&r, MIX_OPCODE_MULTIPLY, MIX_FLOAT32, 0, &n->scale) ||
+      !take_binary(&r, MIX_OPCODE_ADD, MIX_FLOAT32, 0, &n->offset) ||
+      (rounds && !take_unary(&r, MIX_OPCODE_CAST, dtype)))
+    return;
+  take_binary(&r, MIX_OPCODE_ADD, dtype, x->dims[1], &n->added);
+  if (take_unary(&r, MIX_OPCODE_RELU, dtype))
+    n->activation = MIX_OPCODE_RELU;
+  else if (take_unary(&r, MIX_OPCODE_RELU6, dtype))
+    n->activation = MIX_OPCODE_RELU6;
+  if (r.next == x->instruction_count && x->stores[0].reg == r.value) n->mean = mean;
 }
 
-static const float *operand(const mix_tile_program *p, const mix_kernel_args *args, int load, int64_t at) {
+/* Element `at` of the operand of a load. */
+static const void *operand(const mix_tile_program *p, const mix_kernel_args *args, int load, int64_t at) {
   const mix_program_load *from = &p->program->loads[load];
-  return (const float *)args->inputs[from->input] + from->offset + at;
+  return (const char *)args->inputs[from->input] + (from->offset + at) * (int64_t)mix_dtype_size(from->dtype);
 }
 
 void mix_tile_store_normalized(const mix_tile_program *p, const mix_kernel_args *args, const float *sums,
@@ -72,6 +92,8 @@ void mix_tile_store_normalized(const mix_tile_program *p, const mix_kernel_args 
       .least = n->activation == MIX_OPCODE_IDENTITY ? -INFINITY : 0,
       .most = n->activation == MIX_OPCODE_RELU6 ? 6 : INFINITY,
   };
-  p->vector->normalized_rows((float *)args->outputs[p->stores[0].output] + row * pitch + column, pitch, sums,
-                             stride, rows, columns, &by);
+  const mix_dtype dtype = p->program->loads[find_sums(p->program)].dtype;
+  char *result = args->outputs[p->stores[0].output];
+  p->vector->normalized_rows[dtype](result + (row * pitch + column) * (int64_t)mix_dtype_size(dtype), pitch,
+                                    sums, stride, rows, columns, &by);
 }

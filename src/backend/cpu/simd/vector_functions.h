@@ -50,7 +50,7 @@ typedef void (*mix_tile_store_function)(void *result, const void *tile, int64_t 
 /* Of each channel: its mean, what it is multiplied with, and what is added. */
 typedef struct mix_normalization {
   const float *mean, *scale, *offset;
-  const float *added; /* rows of other values to be added then; NULL: none */
+  const void *added; /* rows of other values to be added then; NULL: none */
   int64_t added_stride;
   float least, most; /* of a result: ReLU, ReLU6; else infinite */
 } mix_normalization;
@@ -153,9 +153,9 @@ typedef struct mix_vector {
   /* Stores rows of n numbers, each rounded to the dtype, plus the bias, rounded; relu: then ReLU. */
   void (*biased_rows[MIX_DTYPE_COUNT])(void *r, int64_t r_stride, const float *x, int64_t stride,
                                        int64_t rows, int64_t n, const void *bias, bool relu);
-  /* Stores rows of n numbers, normalized; each operation rounds. */
-  void (*normalized_rows)(float *r, int64_t r_stride, const float *x, int64_t stride, int64_t rows, int64_t n,
-                          const mix_normalization *by);
+  /* Stores rows of n numbers of the dtype, normalized; each operation rounds. */
+  void (*normalized_rows[MIX_DTYPE_COUNT])(void *r, int64_t r_stride, const float *x, int64_t stride,
+                                           int64_t rows, int64_t n, const mix_normalization *by);
   /* The order of a sum is the same for every instruction set: whole groups of 32 elements in 32 lanes, then
    * the lanes, then the tail of fewer than 32 elements (rows.inc.h). */
   float (*sum)(const float *x, int64_t n);

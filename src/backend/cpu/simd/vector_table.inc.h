@@ -40,7 +40,9 @@ const mix_vector VECTOR_NAME = {
     .store_rows = {[MIX_FLOAT16] = rows_store_f16, [MIX_BFLOAT16] = rows_store_bf16},
     .biased_rows =
         {[MIX_FLOAT16] = rows_biased_f16, [MIX_BFLOAT16] = rows_biased_bf16, [MIX_FLOAT32] = rows_biased_f32},
-    .normalized_rows = rows_normalized,
+    .normalized_rows = {[MIX_FLOAT16] = rows_normalized_f16,
+                        [MIX_BFLOAT16] = rows_normalized_bf16,
+                        [MIX_FLOAT32] = rows_normalized_f32},
     .sum = row_sum,
     .sum_into = row_sum_into,
     .sum_end = row_sum_end,
