@@ -63,8 +63,9 @@ MIX_API bool mix_deterministic(void);
  * those of 4 MiB or more, and at least four times the operands, are computed again. Weights that a function
  * only reads, frozen ones of a training step too, stay packed between its calls, once for all functions that
  * pack them alike, up to 256 MiB in all and where that much is free: under "auto" if it writes fewer bytes of
- * weights and slots than it only reads, and its plan fits the budget with them; under "fast" in any case, and
- * under "least" never. The bits are the same. MIXTAPE_MEMORY sets the
+ * weights and slots than it only reads, each in one place (not beside LoRA, where gradients pass frozen
+ * kernels too), and if its plan fits the budget with them; under "fast" in any case, and under "least" never.
+ * The bits are the same. MIXTAPE_MEMORY sets the
  * initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB) in either
  * place is a budget instead, as by the next function. */
 MIX_API mix_status mix_set_memory(const char *name);

@@ -149,21 +149,51 @@ static bool compile_graph(mix_compiled *compiled) {
   return compiled->executable != NULL;
 }
 
-/* Panels of a few frozen weights beside those that a training step writes take more memory than they save
- * time, unless time alone counts. */
-static bool keeps_packed(const mix_compiled *compiled) {
-  const mix_ir *ir = compiled->ir;
-  if (ir->eager || compiled->without_panels || compiled->context.memory == MIX_MEMORY_LEAST ||
-      !mix_pass_wanted(ir, "keep_packed"))
-    return false;
-  size_t bytes[2] = {0}; /* of matrices that the plan only reads, that it writes */
-  for (int i = 0; i < ir->variable_count; i++) {
-    const mix_variable *variable = ir->variables[i].variable;
-    if (variable->shape.rank > 1)
-      bytes[ir->variables[i].exit != ir->variables[i].entry] +=
-          mix_value_bytes(variable->dtype, variable->shape);
+/* The variable that a value is, or shows another shape of; -1: none. */
+static int variable_of(const mix_ir *ir, int value) {
+  const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
+  while (!node->source && mix_node_is_view(node)) node = &ir->nodes[mix_ir_producer(ir, node->inputs[0])];
+  return node->source == MIX_IR_VARIABLE ? node->index : -1;
+}
+
+/* By variable: how many steps read it. NULL: out of memory. */
+static const int *count_readers(mix_ir *ir) {
+  int *readers = mix_ir_ints(ir, ir->variable_count + 1);
+  for (int n = 0; readers && n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->dead || node->source || mix_node_is_view(node)) continue;
+    for (int i = 0; i < node->input_count; i++) {
+      const int variable = variable_of(ir, node->inputs[i]);
+      if (variable >= 0) readers[variable]++;
+    }
   }
-  return compiled->context.memory == MIX_MEMORY_FAST || bytes[0] > bytes[1];
+  return readers;
+}
+
+/* Does the plan write few matrices beside those that it reads once? Frozen weights that gradients pass, as
+ * beside LoRA, are read twice and packed in two ways: panels would take more memory than such a step saves.
+ */
+static bool mostly_reads_once(const mix_ir *ir, const int *readers) {
+  size_t once = 0, written = 0, others = 0;
+  for (int i = 0; i < ir->variable_count; i++) {
+    const mix_ir_variable *variable = &ir->variables[i];
+    if (variable->variable->shape.rank < 2) continue;
+    size_t *sum = variable->exit != variable->entry ? &written : readers[i] > 1 ? &others : &once;
+    *sum += mix_value_bytes(variable->variable->dtype, variable->variable->shape);
+  }
+  return !written || once > written + others;
+}
+
+/* False with the error recorded. */
+static bool decide_packing(mix_compiled *compiled) {
+  mix_ir *ir = compiled->ir;
+  const mix_memory_use memory = compiled->context.memory;
+  compiled->plan.keeps_packed = !ir->eager && !compiled->without_panels && memory != MIX_MEMORY_LEAST &&
+                                mix_pass_wanted(ir, "keep_packed");
+  if (!compiled->plan.keeps_packed || memory == MIX_MEMORY_FAST) return true;
+  const int *readers = count_readers(ir);
+  compiled->plan.keeps_packed = readers && mostly_reads_once(ir, readers);
+  return readers != NULL;
 }
 
 bool mix_compile_without_panels(mix_compiled *compiled) {
@@ -174,7 +204,7 @@ bool mix_compile_without_panels(mix_compiled *compiled) {
 }
 
 bool mix_compile_plan(mix_compiled *compiled) {
-  compiled->plan.keeps_packed = keeps_packed(compiled);
+  if (!decide_packing(compiled)) return false;
   compiled->plan.variable_names = compiled->names;
   compiled->executable = compiled->context.backend->compile(&compiled->plan, &compiled->context);
   if (!compiled->executable) return false;
