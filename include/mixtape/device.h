@@ -65,9 +65,8 @@ MIX_API bool mix_deterministic(void);
  * pack them alike, up to 256 MiB in all and where that much is free: under "auto" if it writes fewer bytes of
  * weights and slots than it only reads, each in one place (not beside LoRA, where gradients pass frozen
  * kernels too), and if its plan fits the budget with them; under "fast" in any case, and under "least" never.
- * The bits are the same. MIXTAPE_MEMORY sets the
- * initial value. An amount such as "512MiB" or "1.5GB" (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB) in either
- * place is a budget instead, as by the next function. */
+ * The bits are the same. MIXTAPE_MEMORY sets the initial value. An amount such as "512MiB" or "1.5GB" (B, KB,
+ * MB, GB, TB, KiB, MiB, GiB, TiB) in either place is a budget instead, as by the next function. */
 MIX_API mix_status mix_set_memory(const char *name);
 /* The name of the setting. */
 MIX_API const char *mix_memory_name(void);
