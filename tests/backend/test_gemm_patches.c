@@ -56,6 +56,8 @@ static const struct {
      70},
     /* A block of k in parts, whose sums go on; most caches have no space for all its lines. */
     {{{1, 8, 29}, {1, 3, 3}, {1, 8, 29}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 256, 256}, 66},
+    /* Lines of which a cache has space for few. */
+    {{{1, 2, 30}, {1, 1, 3}, {1, 2, 30}, {1, 1, 1}, {1, 1, 1}, {0, 0, -1}, 1400, 1400}, 66},
 };
 /* Of tiles more: whether steps of k lie side by side depends on channels, windows and groups. */
 enum { CASES = sizeof cases / sizeof *cases, RANDOM = 12, RANDOM_OF_TILES = 60 };

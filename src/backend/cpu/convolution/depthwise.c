@@ -142,6 +142,7 @@ static void valid(int64_t from, int64_t step, int64_t limit, int64_t count, int6
 SIMD_INLINE mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
   int64_t first, end;
   valid(t.at, t.step, limit, t.count, &first, &end);
+  if (first == end) return (mix_conv_taps){0}; /* far from what memory there is */
   t.kernel += first * t.kernel_step, t.at += first * t.step, t.count = end - first;
   return t;
 }
@@ -312,7 +313,7 @@ static void depthwise_run_cell(const run_state *s, int64_t row, int64_t column, 
     const int axis = ROW + i;
     const int64_t from = (i ? column : row) * g->dilation[axis] - g->before[axis];
     valid(from, g->stride[axis], g->in[axis], g->out[axis], &first[i], &end[i]);
-    at[i] = from + first[i] * g->stride[axis];
+    at[i] = first[i] < end[i] ? from + first[i] * g->stride[axis] : 0;
   }
   const mix_row_products p = {.outer = end[0] - first[0],
                               .inner = end[1] - first[1],

@@ -3,9 +3,6 @@
 #include "backend/cpu/gemm/lines/lines.h"
 #include <string.h>
 
-/* Threads share lines where each has so many; else cells. */
-enum { LINES_OF_THREAD = 8 };
-
 typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_lines_plan *own;
@@ -162,10 +159,9 @@ static void lines_run(const mix_gemm_plan *plan, const mix_gemm_operands *operan
   if (!own->b_kept) pack_b(plan, s.segments, &operands->b, team->rank, team->size, shared);
   s.b = own->b_kept ? operands->kept : shared;
   if (plan->barriers) mix_team_barrier(team);
-  /* Whole lines, where there are many. */
-  const int64_t cells = p->cells[2], lines = plan->problem.m / cells;
+  const int64_t cells = p->cells[2];
   int64_t begin, end;
-  mix_team_share(team, plan->problem.m, lines >= LINES_OF_THREAD * team->size ? cells : 1, &begin, &end);
+  mix_team_share(team, plan->problem.m, 1, &begin, &end);
   for (int64_t line = begin / cells; line * cells < end;) {
     block x = {.example = line / p->cells[1], .first = line % p->cells[1], .begin = begin, .end = end};
     x.count = smaller(smaller(own->cell_lines, p->cells[1] - x.first), divide_up(end, cells) - line);

@@ -5,9 +5,11 @@
 #include "base/machine.h"
 
 enum {
-  /* Fewer cells at once do not repay reading and writing the sums, */
+  /* Fewer cells at once do not repay reading and writing the sums, unless so many follow each other in the
+   * image: gathering reads these once for each cell of a window. */
   FEWEST_CELLS = 96,
-  /* nor do those that are larger than so many second-level caches. */
+  CELLS_IN_LINE = 16,
+  /* Nor do sums that are larger than so many second-level caches. */
   SUMS_CACHES = 6,
 };
 
@@ -46,7 +48,8 @@ const char *mix_cells_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (p->window[1] * p->window[2] < p->step[1] * p->step[2]) return "pixels that no cell sees";
   const int64_t lines = lines_at_once(engine, problem);
   if (slab_bytes(engine, p, lines) > mix_cpu_cache(2) / 2) return "long lines";
-  if (lines * p->cells[2] < smaller(FEWEST_CELLS, problem->k)) return "wide lines";
+  if (lines * p->cells[2] < smaller(FEWEST_CELLS, problem->k) && p->cells[2] < CELLS_IN_LINE * p->step[2])
+    return "wide lines";
   if (problem->m * problem->n * 2 * (int64_t)engine->sum_size > SUMS_CACHES * mix_cpu_cache(2))
     return "large sums";
   return NULL;
