@@ -455,6 +455,19 @@ static void end_in_one(mix_program *program) {
   program->sum_count = 0;
 }
 
+/* The register of an earlier instruction that computes what the next one does, or -1. Nodes that are repeated
+ * to save memory may meet the first in one program. */
+static int same_register(const mix_program *program) {
+  const mix_instruction *next = &program->instructions[program->instruction_count];
+  for (int i = 0; i < program->instruction_count && !mix_opcode_draws(next->opcode); i++) {
+    const mix_instruction *x = &program->instructions[i];
+    if (x->opcode == next->opcode && x->dtype == next->dtype && x->immediate == next->immediate &&
+        !memcmp(x->operands, next->operands, sizeof x->operands))
+      return program->load_count + i;
+  }
+  return -1;
+}
+
 /* Emits the program of one group and the node that holds it. `becomes` maps old values to results of the
  * node. */
 static bool emit(groups *g, int root, int *inside, int *value_register, int *becomes) {
@@ -513,7 +526,10 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
                                      .operands = {operands[0], operands[1], operands[2]}};
     if (node->op->attributes_size == sizeof(mix_alpha_attributes))
       instruction->immediate = ((const mix_alpha_attributes *)node->attributes)->alpha;
-    value_register[node->first_output] = program->load_count + program->instruction_count++;
+    const bool stored = g->uses[node->first_output] != inside[node->first_output];
+    const int same = stored ? -1 : same_register(program);
+    value_register[node->first_output] =
+        same >= 0 ? same : program->load_count + program->instruction_count++;
   }
   for (int m = 0; m < count; m++) {
     int value = ir->nodes[members[m]].first_output;

@@ -211,6 +211,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
   find_finite_test(p);
   find_bias(p);
   mix_tile_find_normalization(p);
+  mix_tile_find_chains(p);
   p->flat = true;
   for (int l = 0; l < p->load_count; l++)
     if (p->loads[l].used &&

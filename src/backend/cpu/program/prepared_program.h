@@ -77,6 +77,14 @@ typedef struct mix_tile_normalization {
   mix_opcode activation;
 } mix_tile_normalization;
 
+/* The chains of all columns of a program that ends in sums of columns (run_sums.c). In the workspace each has
+ * `width` sums, in the order of the chains. */
+typedef struct mix_tile_chains {
+  int64_t columns, rows, group, block; /* of a line and of a block, in rows; columns 0: no such sums */
+  int64_t lines;                       /* max of a chain */
+  size_t at[MIX_PROGRAM_SUMS + 1];     /* where the sums of each begin, and the end */
+} mix_tile_chains;
+
 struct mix_tile_program {
   const mix_vector *vector;
   const mix_program *program;
@@ -93,6 +101,7 @@ struct mix_tile_program {
   int reduced;             /* the register that is reduced; -1: none */
   mix_tile_class reduced_class;
   int summed[MIX_PROGRAM_SUMS]; /* the registers of the program's sums */
+  mix_tile_chains chains;
   /* If the program only tests 16-bit numbers, times a factor: their loads (mix_program_only_tests). tested
    * -1: it does more. factor -1: no factor. */
   int tested, factor;
@@ -118,6 +127,8 @@ mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vec
 enum { MIX_SUM_PIECE = 4096, MIX_SUM_LANES = 32 };
 /* Workspace bytes for the sums of the pieces. */
 size_t mix_tile_pieces_bytes(const mix_tile_program *prepared);
+/* run_sums.c: sets `chains`. */
+void mix_tile_find_chains(mix_tile_program *prepared);
 /* Workspace bytes for the program's sums of columns. */
 size_t mix_tile_sums_bytes(const mix_tile_program *prepared);
 /* Runs this thread's share of the whole program, without a barrier. If there is a reduction,

@@ -21,6 +21,12 @@ typedef struct mix_tile_span {
   bool dense;                /* the pieces are contiguous in the space */
 } mix_tile_span;
 
+/* Lines of columns that are added one after another. */
+typedef struct mix_tile_chain {
+  int64_t begin, end, width; /* elements of the space; of a line */
+  int64_t at;                /* the first of its sums */
+} mix_tile_chain;
+
 typedef struct mix_tile_state {
   const mix_tile_program *p;
   const mix_kernel_args *args;
@@ -55,6 +61,7 @@ typedef struct mix_tile_state {
   bool finite;
   uint64_t integer_sum;
   mix_tile_adder adder;       /* of the reduction; its pieces are NULL on a team of one */
+  mix_tile_chain chain;       /* the last one of sums of columns */
   mix_tile_adder *row_adders; /* by sum of the program: of the current row */
   /* Adds the values of a tile to all sums (run_sums.c); NULL: the program has none. */
   void (*add_to_sums)(struct mix_tile_state *r, const mix_tile_span *t);

@@ -7,31 +7,13 @@
 #include "base/machine.h"
 #include "tensor/convert.h"
 
-/* The chains of all columns. In the workspace each has `width` sums, in the order of the chains. */
-typedef struct chains {
-  int64_t columns, rows, group, block; /* of a line and of a block, in rows */
-  int64_t lines;                       /* max of a chain */
-} chains;
-
-typedef struct chain {
-  int64_t begin, end, width; /* elements of the space; of a line */
-  int64_t at;                /* the first of its sums */
-} chain;
+typedef mix_tile_chains chains;
+typedef mix_tile_chain chain;
 
 static int64_t columns_of(const mix_program *program) {
   for (int i = 0; i < program->sum_count; i++)
     if (program->sums[i].column) return program->sums[i].column;
   return 0;
-}
-
-static chains chains_of(const mix_tile_program *p) {
-  chains c = {.columns = columns_of(p->program)};
-  if (!c.columns) return c;
-  c.rows = p->count / c.columns;
-  c.group = mix_column_group(c.rows, c.columns);
-  c.block = mix_column_block(c.rows, c.columns);
-  c.lines = c.rows <= MIX_ONE_CHAIN ? c.rows : MIX_COLUMN_CHAIN;
-  return c;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -91,18 +73,27 @@ static chain chain_at(const chains *c, int64_t flat) {
 
 /* ---- the sums in the workspace ---- */
 
-static size_t bytes_of_sum(const mix_tile_program *p, const mix_program_sum *sum, const chains *c) {
-  const mix_tile_class class = mix_tile_class_of(mix_program_register_dtype(p->program, sum->reg));
+static size_t bytes_of_sum(const mix_program *program, const mix_program_sum *sum, const chains *c) {
+  const mix_tile_class class = mix_tile_class_of(mix_program_register_dtype(program, sum->reg));
   if (!sum->column) return 0;
   return mix_buffer_aligned((size_t)sum_count(c) * mix_tile_class_size(class));
 }
 
-size_t mix_tile_sums_bytes(const mix_tile_program *p) {
-  const chains c = chains_of(p);
-  size_t bytes = 0;
-  for (int i = 0; i < p->program->sum_count; i++) bytes += bytes_of_sum(p, &p->program->sums[i], &c);
-  return bytes;
+void mix_tile_find_chains(mix_tile_program *p) {
+  const mix_program *program = p->program;
+  chains *c = &p->chains;
+  *c = (chains){.columns = columns_of(program)};
+  if (c->columns) {
+    c->rows = p->count / c->columns;
+    c->group = mix_column_group(c->rows, c->columns);
+    c->block = mix_column_block(c->rows, c->columns);
+    c->lines = c->rows <= MIX_ONE_CHAIN ? c->rows : MIX_COLUMN_CHAIN;
+  }
+  for (int i = 0; i < program->sum_count; i++)
+    c->at[i + 1] = c->at[i] + bytes_of_sum(program, &program->sums[i], c);
 }
+
+size_t mix_tile_sums_bytes(const mix_tile_program *p) { return p->chains.at[p->program->sum_count]; }
 
 /* to[i] = from[i] or to[i] + from[i]. Vector functions take whole groups of 16. */
 static void add_line(const mix_vector *vector, mix_tile_class class, char *to, const char *from, int64_t n,
@@ -122,15 +113,28 @@ static void add_line(const mix_vector *vector, mix_tile_class class, char *to, c
       ((double *)(void *)to)[i] += ((const double *)(const void *)from)[i];
 }
 
-static void add_columns(const mix_tile_state *r, const chains *c, mix_tile_class class, char *sums,
-                        const char *x, const mix_tile_span *t) {
-  const int64_t held = (int64_t)mix_tile_class_size(class);
+/* Adds n elements from element i of a tile to sums `at`, of each sum of columns. */
+static void add_lines(const mix_tile_state *r, int64_t i, int64_t n, int64_t at, bool first) {
+  const mix_tile_program *p = r->p;
+  for (int s = 0; s < p->program->sum_count; s++) {
+    const mix_program_sum *sum = &p->program->sums[s];
+    const mix_tile_class class = mix_tile_class_of(mix_program_register_dtype(p->program, sum->reg));
+    const int64_t held = (int64_t)mix_tile_class_size(class);
+    if (sum->column)
+      add_line(p->vector, class, (char *)r->args->workspace + p->chains.at[s] + at * held,
+               (const char *)r->at[p->summed[s]] + i * held, n, first);
+  }
+}
+
+static void add_columns(mix_tile_state *r, const mix_tile_span *t) {
   for (int64_t i = 0; i < t->n;) {
-    const chain in = chain_at(c, t->flat + i);
+    if (t->flat + i < r->chain.begin || t->flat + i >= r->chain.end)
+      r->chain = chain_at(&r->p->chains, t->flat + i);
+    const chain in = r->chain;
     for (const int64_t end = in.end - t->flat < t->n ? in.end - t->flat : t->n; i < end;) {
       const int64_t done = t->flat + i - in.begin, at = done % in.width,
                     n = in.width - at < end - i ? in.width - at : end - i;
-      add_line(r->p->vector, class, sums + (in.at + at) * held, x + i * held, n, done < in.width);
+      add_lines(r, i, n, in.at + at, done < in.width);
       i += n;
     }
   }
@@ -138,17 +142,10 @@ static void add_columns(const mix_tile_state *r, const chains *c, mix_tile_class
 
 static void add_to_sums(mix_tile_state *r, const mix_tile_span *t) {
   const mix_program *program = r->p->program;
-  const chains c = chains_of(r->p);
-  char *sums = r->args->workspace;
-  for (int i = 0; i < program->sum_count; i++) {
-    const mix_program_sum *sum = &program->sums[i];
-    const char *x = r->at[r->p->summed[i]];
-    if (sum->row)
-      mix_tile_add_rows(r, &r->row_adders[i], sum, x, t);
-    else
-      add_columns(r, &c, mix_tile_class_of(mix_program_register_dtype(program, sum->reg)), sums, x, t);
-    sums += bytes_of_sum(r->p, sum, &c);
-  }
+  for (int i = 0; i < program->sum_count; i++)
+    if (program->sums[i].row)
+      mix_tile_add_rows(r, &r->row_adders[i], &program->sums[i], r->at[r->p->summed[i]], t);
+  if (r->p->chains.columns) add_columns(r, t);
 }
 
 /* ---- the ends of columns ---- */
@@ -231,30 +228,29 @@ static void begin_sums(mix_tile_state *r, mix_tile_adder *adders) {
     adders[i].total = 0;
     adders[i].pieces = NULL;
   }
+  r->chain = (chain){.end = 0};
   r->row_adders = adders;
   r->add_to_sums = add_to_sums;
 }
 
 static void end_columns(const mix_tile_program *p, const mix_kernel_args *args, const chains *c,
                         const mix_team *team) {
-  const char *sums = args->workspace;
   if (team->size > 1) mix_team_barrier(team);
-  for (int i = 0; i < p->program->sum_count; i++) {
-    if (p->program->sums[i].column) store_columns(p, args, c, &p->program->sums[i], sums, team);
-    sums += bytes_of_sum(p, &p->program->sums[i], c);
-  }
+  for (int i = 0; i < p->program->sum_count; i++)
+    if (p->program->sums[i].column)
+      store_columns(p, args, c, &p->program->sums[i], (const char *)args->workspace + c->at[i], team);
 }
 
 void mix_tile_run_sums(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
-  const chains c = chains_of(p);
+  const chains *c = &p->chains;
   mix_tile_adder adders[MIX_PROGRAM_SUMS];
   mix_tile_state r;
   mix_tile_start(&r, p, args, memory);
   begin_sums(&r, adders);
-  run_share(&r, &c, team);
+  run_share(&r, c, team);
   if (r.streamed) mix_end_streams();
-  if (c.columns) end_columns(p, args, &c, team);
+  if (c->columns) end_columns(p, args, c, team);
 }
 
 /* ---- bands ---- */
@@ -262,10 +258,10 @@ void mix_tile_run_sums(const mix_tile_program *p, const mix_kernel_args *args, c
 enum { CHAINS_OF_THREAD = 4 }; /* at least, on average: all steps of a band are shared as its sums are */
 
 bool mix_tile_sums_by_bands(const mix_tile_program *p, int threads, int64_t rows) {
-  const chains c = chains_of(p);
+  const chains *c = &p->chains;
   for (int i = 0; i < p->program->sum_count; i++)
     if (p->program->sums[i].row && p->count / rows % p->program->sums[i].row) return false;
-  return !c.columns || (c.rows == rows && (threads < 2 || chain_count(&c) >= CHAINS_OF_THREAD * threads));
+  return !c->columns || (c->rows == rows && (threads < 2 || chain_count(c) >= CHAINS_OF_THREAD * threads));
 }
 
 void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end) {
@@ -275,16 +271,15 @@ void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end) {
 }
 
 bool mix_tile_band_share(const mix_tile_program *p, const mix_team *team, int64_t *begin, int64_t *end) {
-  const chains c = chains_of(p);
-  if (!c.columns) return false;
-  mix_team_share(team, chain_count(&c), 1, begin, end);
+  const chains *c = &p->chains;
+  if (!c->columns) return false;
+  mix_team_share(team, chain_count(c), 1, begin, end);
   const bool none = *begin >= *end;
-  *end = none ? 0 : chain_by_number(&c, *end - 1).end / c.columns;
-  *begin = none ? 0 : chain_by_number(&c, *begin).begin / c.columns;
+  *end = none ? 0 : chain_by_number(c, *end - 1).end / c->columns;
+  *begin = none ? 0 : chain_by_number(c, *begin).begin / c->columns;
   return true;
 }
 
 void mix_tile_end_bands(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
-  const chains c = chains_of(p);
-  end_columns(p, args, &c, team);
+  end_columns(p, args, &p->chains, team);
 }
