@@ -22,10 +22,13 @@ static const shape shapes[] = {
     {"3x3, 64 to 64, 56x56", 56, 64, 64, 3, 1},
     {"3x3, 256 to 256, 14x14", 14, 256, 256, 3, 1},
     {"3x3, 512 to 512, 7x7", 7, 512, 512, 3, 1},
+    {"3x3, 256 to 256, 3x3", 3, 256, 256, 3, 1},
+    {"3x3, 256 to 32, 56x56", 56, 256, 32, 3, 1},
     {"3x3, 16 to 16, 32x32", 32, 16, 16, 3, 1},
     {"5x5, 32 to 64, 14x14", 14, 32, 64, 5, 1},
     {"3x3 stride 2, 128 to 256, 56x56", 56, 128, 256, 3, 2},
     {"1x1 stride 2, 256 to 512, 56x56", 56, 256, 512, 1, 2},
+    {"1x1 stride 2, 512 to 1024, 28x28", 28, 512, 1024, 1, 2},
     {"7x7 stride 2, 3 to 64, 224x224", 224, 3, 64, 7, 2},
     {"3x3, 1 to 32, 28x28", 28, 1, 32, 3, 1},
 };
@@ -151,7 +154,8 @@ bool bench_convolutions(const bench_settings *settings) {
   bool good = true;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int of_kernel = 0; of_kernel < 2; of_kernel++)
-      for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes && good; d++)
+      for (size_t d = 0;
+           d < sizeof dtypes / sizeof *dtypes && good && bench_is_asked(settings, shapes[i].name); d++)
         good = compare(settings, &shapes[i], dtypes[d], of_kernel, results);
   return good;
 }

@@ -11,6 +11,10 @@ enum {
   CELLS_IN_LINE = 16,
   /* Nor do sums that are larger than so many second-level caches. */
   SUMS_CACHES = 6,
+  /* Lines of fewer cells cost more than gathering does; where the sums are larger than that cache, of fewer
+   * than LONGER_LINE. */
+  SHORTEST_LINE = 4,
+  LONGER_LINE = 8,
 };
 
 static int64_t line_pixels(const mix_gemm_patches *p) {
@@ -46,12 +50,13 @@ const char *mix_cells_unsupported_reason(const mix_gemm_engine *engine, mix_dtyp
   if (!problem->k) return "no terms";
   if (mix_lines_span_too_much(p, mix_cpu_cache(2))) return "long lines";
   if (p->window[1] * p->window[2] < p->step[1] * p->step[2]) return "pixels that no cell sees";
-  const int64_t lines = lines_at_once(engine, problem);
+  const int64_t lines = lines_at_once(engine, problem),
+                sums = problem->m * problem->n * 2 * (int64_t)engine->sum_size;
+  if (p->cells[2] < (sums > mix_cpu_cache(2) ? LONGER_LINE : SHORTEST_LINE)) return "short lines";
   if (slab_bytes(engine, p, lines) > mix_cpu_cache(2) / 2) return "long lines";
   if (lines * p->cells[2] < smaller(FEWEST_CELLS, problem->k) && p->cells[2] < CELLS_IN_LINE * p->step[2])
     return "wide lines";
-  if (problem->m * problem->n * 2 * (int64_t)engine->sum_size > SUMS_CACHES * mix_cpu_cache(2))
-    return "large sums";
+  if (sums > SUMS_CACHES * mix_cpu_cache(2)) return "large sums";
   return NULL;
 }
 
