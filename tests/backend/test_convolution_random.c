@@ -279,8 +279,9 @@ static bool runs_here(const mix_kernel *kernel) {
 }
 
 enum { KERNELS = 64 };
+static int accepted[KERNELS], families_done; /* problems that a kernel accepted */
 
-static void check_problem(const problem *p, int accepted[KERNELS]) {
+static void check_problem(const problem *p) {
   for (int k = 0; mix_cpu_conv_kernels[k]; k++) {
     const mix_kernel *kernel = mix_cpu_conv_kernels[k];
     if (!runs_here(kernel)) continue;
@@ -293,26 +294,26 @@ static void check_problem(const problem *p, int accepted[KERNELS]) {
   }
 }
 
-/* Each kernel does some of the shapes, but for that of channels where no group has one, and sums in float16,
- * which small products do not repay. */
 static void each_case_of(void **state) {
   const enum family family = (enum family)(intptr_t)*state;
-  int accepted[KERNELS] = {0};
   mix_cpu_override(UINT32_MAX);
   for (int number = first_case(); number < first_case() + case_count(CASES); number++)
     for (int kind = 0; kind < KINDS; kind++) {
       if (left_out()) continue;
       problem p = problem_of(family, number, kind);
-      check_problem(&p, accepted);
+      check_problem(&p);
       free_problem(&p);
     }
-  const bool single = family == DEPTHWISE || family == THREE_WIDE;
-  for (int k = 0; mix_cpu_conv_kernels[k] && case_count(CASES) >= CASES; k++) {
-    const mix_kernel *kernel = mix_cpu_conv_kernels[k];
-    if (!runs_here(kernel) || is_blocked(kernel) || accepted[k]) continue;
-    if (kernel == &mix_cpu_depthwise_kernel ? single : !single)
-      fail_msg("%s has done none of the shapes", kernel->name);
-  }
+  families_done++;
+}
+
+/* But for sums in float16, which small products do not repay. */
+static void each_kernel_has_done_some(void **state) {
+  (void)state;
+  if (families_done < FAMILIES || case_count(CASES) < CASES) SKIP("not all shapes were tried");
+  for (int k = 0; mix_cpu_conv_kernels[k]; k++)
+    if (runs_here(mix_cpu_conv_kernels[k]) && !is_blocked(mix_cpu_conv_kernels[k]) && !accepted[k])
+      fail_msg("%s has done none of the shapes", mix_cpu_conv_kernels[k]->name);
 }
 
 /* A batch of none is the reference's. */
@@ -349,6 +350,7 @@ int main(void) {
                                             FAMILY("three_wide", THREE_WIDE),
                                             FAMILY("one_axis", ONE_AXIS),
                                             FAMILY("three_axes", THREE_AXES),
+                                            cmocka_unit_test(each_kernel_has_done_some),
                                             cmocka_unit_test(nothing_is_left_to_the_reference)};
   return cmocka_run_group_tests_name("random convolutions", tests, NULL, NULL);
 }
