@@ -8,7 +8,14 @@
 #include "backend/instruction_sets.h"
 #include "support/share.h"
 
-enum { CASES = 10, KINDS = 3, TERMS = 1 << 16, MANY_TERMS = 1 << 19, ELEMENTS = 1 << 16 };
+enum {
+  CASES = 10,
+  KINDS = 3,
+  TERMS = 1 << 16,
+  MANY_TERMS = 1 << 19,
+  MOST_TERMS = 1 << 22,
+  ELEMENTS = 1 << 16
+};
 enum family { PLAIN, GROUPS, DEPTHWISE, THREE_WIDE, ONE_AXIS, THREE_AXES, FAMILIES };
 
 /* ---- shapes ---- */
@@ -70,9 +77,10 @@ static double cells_of(const shape *s, const int64_t *sizes) {
   return cells;
 }
 
-/* One in eight is large: several tiles, blocks of k, and shares of threads. */
+/* One in eight is large: several tiles, blocks of k, and shares of threads. A few are larger still: tiles
+ * that take numbers apart accept no smaller ones. */
 static shape shape_of(draws *d, enum family family) {
-  const double terms = one_in(d, 8) ? MANY_TERMS : TERMS;
+  const double terms = one_in(d, 64) ? MOST_TERMS : one_in(d, 8) ? MANY_TERMS : TERMS;
   while (true) {
     const shape s = any_shape(d, family);
     int64_t out[3];
@@ -278,19 +286,20 @@ static bool runs_here(const mix_kernel *kernel) {
   return !(kernel->needs & ~(mix_cpu_features() | MIX_CPU_BF16_PAIRS));
 }
 
-enum { KERNELS = 64 };
-static int accepted[KERNELS], families_done; /* problems that a kernel accepted */
+enum { KERNELS = 64, TABLES = 2 };
+static const mix_kernel *const *const tables[TABLES] = {mix_cpu_conv_kernels, mix_emulated_conv_kernels};
+static int accepted[TABLES][KERNELS], families_done; /* problems that a kernel accepted */
 
-static void check_problem(const problem *p) {
-  for (int k = 0; mix_cpu_conv_kernels[k]; k++) {
-    const mix_kernel *kernel = mix_cpu_conv_kernels[k];
+static void check_table(const problem *p, const mix_kernel *const *table, int done[KERNELS]) {
+  for (int k = 0; table[k]; k++) {
+    const mix_kernel *kernel = table[k];
     if (!runs_here(kernel)) continue;
     ask_for_sums_of(kernel);
     const bool high = strstr(kernel->name, "f32_acc32_amx");
     assert_int_equal(mix_set_float32_precision(high ? "high" : "highest"), MIX_OK);
-    accepted[k] += kernel == &mix_cpu_depthwise_kernel
-                       ? check_channels(p)
-                       : check_kernel(p, kernel, "its own vectors", kernel->operands);
+    done[k] += kernel == &mix_cpu_depthwise_kernel
+                   ? check_channels(p)
+                   : check_kernel(p, kernel, "its own vectors", kernel->operands);
   }
 }
 
@@ -301,19 +310,25 @@ static void each_case_of(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
       if (left_out()) continue;
       problem p = problem_of(family, number, kind);
-      check_problem(&p);
+      for (int t = 0; t < TABLES; t++) check_table(&p, tables[t], accepted[t]);
       free_problem(&p);
     }
   families_done++;
 }
 
-/* But for sums in float16, which small products do not repay. */
+/* Do small products repay what the kernel packs? Those do not of sums in float16, and of numbers that tiles
+ * take apart. */
+static bool does_small_ones(const mix_kernel *kernel) {
+  return !is_blocked(kernel) && !(strstr(kernel->name, "_amx") && kernel->operands != MIX_BFLOAT16);
+}
+
 static void each_kernel_has_done_some(void **state) {
   (void)state;
   if (families_done < FAMILIES || case_count(CASES) < CASES) SKIP("not all shapes were tried");
-  for (int k = 0; mix_cpu_conv_kernels[k]; k++)
-    if (runs_here(mix_cpu_conv_kernels[k]) && !is_blocked(mix_cpu_conv_kernels[k]) && !accepted[k])
-      fail_msg("%s has done none of the shapes", mix_cpu_conv_kernels[k]->name);
+  for (int t = 0; t < TABLES; t++)
+    for (int k = 0; tables[t][k]; k++)
+      if (runs_here(tables[t][k]) && does_small_ones(tables[t][k]) && !accepted[t][k])
+        fail_msg("%s has done none of the shapes", tables[t][k]->name);
 }
 
 /* A batch of none is the reference's. */
