@@ -53,11 +53,11 @@ void mix_tile_find_normalization(mix_tile_program *p) {
   mix_tile_normalization *n = &p->normalization;
   reader r = {x, 0, find_sums(x)};
   int mean;
-  *n = (mix_tile_normalization){.mean = -1, .added = -1, .activation = MIX_OPCODE_IDENTITY};
+  *n = (mix_tile_normalization){.mean = -1, .added = -1, .least = -INFINITY, .most = INFINITY};
   if (r.value < 0 || x->rank != 2 || x->store_count != 1 || x->sum_count ||
       x->reduction != MIX_REDUCE_NOTHING)
     return;
-  const mix_dtype dtype = x->loads[r.value].dtype;
+  const mix_dtype dtype = n->dtype = x->loads[r.value].dtype;
   const bool rounds = dtype != MIX_FLOAT32;
   if (!p->vector->normalized_rows[dtype] || (rounds && !take_unary(&r, MIX_OPCODE_CAST, MIX_FLOAT32)) ||
       !take_binary(&r, MIX_OPCODE_SUBTRACT, MIX_FLOAT32, 0, &mean) ||
@@ -67,9 +67,9 @@ void mix_tile_find_normalization(mix_tile_program *p) {
     return;
   take_binary(&r, MIX_OPCODE_ADD, dtype, x->dims[1], &n->added);
   if (take_unary(&r, MIX_OPCODE_RELU, dtype))
-    n->activation = MIX_OPCODE_RELU;
+    n->least = 0;
   else if (take_unary(&r, MIX_OPCODE_RELU6, dtype))
-    n->activation = MIX_OPCODE_RELU6;
+    n->least = 0, n->most = 6;
   if (r.next == x->instruction_count && x->stores[0].reg == r.value) n->mean = mean;
 }
 
@@ -89,11 +89,10 @@ void mix_tile_store_normalized(const mix_tile_program *p, const mix_kernel_args 
       .offset = operand(p, args, n->offset, column),
       .added = n->added < 0 ? NULL : operand(p, args, n->added, row * pitch + column),
       .added_stride = pitch,
-      .least = n->activation == MIX_OPCODE_IDENTITY ? -INFINITY : 0,
-      .most = n->activation == MIX_OPCODE_RELU6 ? 6 : INFINITY,
+      .least = n->least,
+      .most = n->most,
   };
-  const mix_dtype dtype = p->program->loads[find_sums(p->program)].dtype;
   char *result = args->outputs[p->stores[0].output];
-  p->vector->normalized_rows[dtype](result + (row * pitch + column) * (int64_t)mix_dtype_size(dtype), pitch,
-                                    sums, stride, rows, columns, &by);
+  p->vector->normalized_rows[n->dtype](result + (row * pitch + column) * (int64_t)mix_dtype_size(n->dtype),
+                                       pitch, sums, stride, rows, columns, &by);
 }

@@ -74,7 +74,8 @@ typedef struct mix_tile_store {
 typedef struct mix_tile_normalization {
   int mean, scale, offset; /* mean -1: it does something else */
   int added;               /* -1: none */
-  mix_opcode activation;
+  mix_dtype dtype;         /* of the result */
+  float least, most;       /* of a result: ReLU, ReLU6; else infinite */
 } mix_tile_normalization;
 
 /* The chains of all columns of a program that ends in sums of columns (run_sums.c). In the workspace each has
