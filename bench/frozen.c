@@ -7,7 +7,7 @@
 #include <mixtape/lora.h>
 #include <stdlib.h>
 
-enum { SIDE = 64, IMAGES = 16, CLASSES = 10, SEQUENCES = 2, TOKENS = 128, RANK = 8, VOCABULARY = 50257 };
+enum { SIDE = 64, IMAGES = 16, CLASSES = 10, SEQUENCES = 2, TOKENS = 128, RANK = 8 };
 
 typedef struct frozen_row {
   const char *name, *memory;
@@ -16,7 +16,6 @@ typedef struct frozen_row {
 static const frozen_row rows[] = {{"ResNet-50, last layer", "auto", cli_resnet50},
                                   {"MobileNetV2, last layer", "auto", cli_mobilenet_v2},
                                   {"GPT-2 small, LoRA, fast", "fast", NULL}};
-static const char *const policies[] = {"float32", "mixed_bfloat16"};
 
 typedef struct frozen_step {
   const char *disabled; /* MIXTAPE_DISABLE_PASSES */
@@ -43,16 +42,7 @@ static mix_model *image_model(const bench_settings *settings, const frozen_row *
 }
 
 static mix_model *token_model(const bench_settings *settings, const char *policy) {
-  char text[1024];
-  snprintf(
-      text, sizeof text,
-      "{\"class_name\": \"GPT2CausalLM\", \"registered_name\": \"keras_hub>GPT2CausalLM\", \"config\":"
-      " {\"backbone\": {\"class_name\": \"GPT2Backbone\", \"registered_name\": \"keras_hub>GPT2Backbone\","
-      " \"config\": {\"dtype\": \"%s\", \"vocabulary_size\": %d, \"num_layers\": %d, \"num_heads\": 12,"
-      " \"hidden_dim\": %d, \"intermediate_dim\": %d, \"dropout\": 0.1, \"max_sequence_length\": 1024}}}}",
-      policy, settings->quick ? 1000 : VOCABULARY, settings->quick ? 1 : 12, settings->quick ? 48 : 768,
-      settings->quick ? 192 : 3072);
-  mix_model *model = mix_model_from_json(text);
+  mix_model *model = bench_hub_model(settings, false, policy);
   mix_model_enable_lora(model, RANK);
   return model;
 }
@@ -83,8 +73,8 @@ static bool prepare(const bench_settings *settings, const frozen_row *r, const c
   return true;
 }
 
-static bool measure(const bench_settings *settings, const frozen_row *r, const char *policy,
-                    json_t *results) {
+static bool measure(const bench_settings *settings, const void *row, const char *policy, json_t *results) {
+  const frozen_row *r = row;
   static frozen_step steps[2];
   static bench_candidate timed[2];
   int rounds;
@@ -110,19 +100,12 @@ static bool measure(const bench_settings *settings, const frozen_row *r, const c
 
 bool bench_frozen(const bench_settings *settings) {
   json_t *results = json_array();
-  bool good = true;
   if (settings->text)
     printf("\nsteps with frozen weights, Adam, processor time: kept packed, packed in each step\n"
            "%-24s %-15s %10s %10s %8s %18s %10s\n",
            "model", "policy", "kept ms", "packed ms", "speed", "", "MiB");
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (size_t p = 0; p < sizeof policies / sizeof *policies && good; p++) {
-      char name[64];
-      snprintf(name, sizeof name, "%s, %s", rows[i].name, policies[p]);
-      if (!bench_is_asked(settings, name)) continue;
-      MIX_SCOPE { good = measure(settings, &rows[i], policies[p], results); }
-      fflush(stdout);
-    }
+  const bool good =
+      bench_time_by_policy(settings, rows, sizeof *rows, sizeof rows / sizeof *rows, measure, results);
   unsetenv("MIXTAPE_DISABLE_PASSES");
   mix_set_memory("auto");
   json_object_set_new(settings->json, "frozen", results);

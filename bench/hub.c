@@ -9,40 +9,17 @@
 enum { BATCH = 2, LENGTH = 128, INPUTS = 3 };
 
 typedef struct hub_row {
-  const char *name, *task, *backbone, *options;
-  int64_t vocabulary;
+  const char *name;
   bool is_classifier;
 } hub_row;
 
-static const hub_row rows[] = {
-    {"GPT-2 small", "GPT2CausalLM", "GPT2Backbone", "\"max_sequence_length\": 1024", 50257, false},
-    {"BERT base", "BertTextClassifier", "BertBackbone", "\"max_sequence_length\": 512, \"num_segments\": 2",
-     30522, true}};
-static const char *const policies[] = {"float32", "mixed_bfloat16"};
+static const hub_row rows[] = {{"GPT-2 small", false}, {"BERT base", true}};
 
 typedef struct hub_step {
   mix_model *model;
   mix_list *x;
   mix_tensor *y;
 } hub_step;
-
-static int64_t words(const bench_settings *settings, const hub_row *r) {
-  return settings->quick ? 1000 : r->vocabulary;
-}
-
-static mix_model *build(const bench_settings *settings, const hub_row *r, const char *policy) {
-  const int layers = settings->quick ? 1 : 12, units = settings->quick ? 48 : 768;
-  char text[1024];
-  snprintf(text, sizeof text,
-           "{\"class_name\": \"%s\", \"registered_name\": \"keras_hub>%s\", \"config\": {%s\"backbone\":"
-           " {\"class_name\": \"%s\", \"registered_name\": \"keras_hub>%s\", \"config\": {\"dtype\": \"%s\","
-           " \"vocabulary_size\": %lld, \"num_layers\": %d, \"num_heads\": 12, \"hidden_dim\": %d,"
-           " \"intermediate_dim\": %d, \"dropout\": 0.1, %s}}}}",
-           r->task, r->task, r->is_classifier ? "\"num_classes\": 2, \"dropout\": 0.1, " : "", r->backbone,
-           r->backbone, policy, (long long)words(settings, r), layers, units, 4 * units, r->options);
-  mix_set_semantics("keras3");
-  return mix_model_from_json(text);
-}
 
 static mix_tensor *whole_numbers(mix_generator *generator, mix_shape shape, int64_t below) {
   mix_tensor *x = mix_random_uniform(generator, shape, MIX_FLOAT32);
@@ -54,11 +31,11 @@ static bool prepare(const bench_settings *settings, const hub_row *r, const char
   const int64_t batch = settings->batch ? settings->batch : BATCH;
   const mix_shape shape = MIX_SHAPE(batch, LENGTH);
   mix_generator *generator = mix_generator_new(1);
-  mix_tensor *ids = whole_numbers(generator, shape, words(settings, r)),
+  mix_tensor *ids = whole_numbers(generator, shape, bench_hub_words(settings, r->is_classifier)),
              *ones = mix_fill(shape, 1, MIX_INT32), *zeros = mix_fill(shape, 0, MIX_INT32);
   mix_list *x = r->is_classifier ? mix_dict_of("token_ids", ids, "padding_mask", ones, "segment_ids", zeros)
                                  : mix_dict_of("token_ids", ids, "padding_mask", ones);
-  *step = (hub_step){.model = build(settings, r, policy),
+  *step = (hub_step){.model = bench_hub_model(settings, r->is_classifier, policy),
                      .x = x,
                      .y = r->is_classifier ? whole_numbers(generator, MIX_SHAPE(batch), 2) : ids};
   return step->model &&
@@ -73,7 +50,8 @@ static bool run_step(void *context) {
   return good;
 }
 
-static bool measure(const bench_settings *settings, const hub_row *r, const char *policy, json_t *results) {
+static bool measure(const bench_settings *settings, const void *row, const char *policy, json_t *results) {
+  const hub_row *r = row;
   hub_step step;
   const size_t before = mix_buffer_bytes();
   mix_buffer_peak_reset();
@@ -103,18 +81,11 @@ static bool measure(const bench_settings *settings, const hub_row *r, const char
 
 bool bench_hub(const bench_settings *settings) {
   json_t *results = json_array();
-  bool good = true;
   if (settings->text)
     printf("\nmodels of KerasHub, %d tokens, AdamW\n%-12s %-15s %12s %11s %11s %9s %9s\n", LENGTH, "model",
            "policy", "parameters", "median ms", "best ms", "plan MiB", "peak MiB");
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (size_t p = 0; p < sizeof policies / sizeof *policies && good; p++) {
-      char name[64];
-      snprintf(name, sizeof name, "%s, %s", rows[i].name, policies[p]);
-      if (!bench_is_asked(settings, name)) continue;
-      MIX_SCOPE { good = measure(settings, &rows[i], policies[p], results); }
-      fflush(stdout);
-    }
+  const bool good =
+      bench_time_by_policy(settings, rows, sizeof *rows, sizeof rows / sizeof *rows, measure, results);
   json_object_set_new(settings->json, "hub", results);
   return good;
 }
