@@ -6,7 +6,6 @@
 #include <string.h>
 
 enum {
-  LINES_OF_THREAD = 8, /* threads share lines where each has so many; else tiles of cells */
   TILE_BYTES = AMX_LANES * AMX_ROW,
   NUMBER = sizeof(uint16_t), /* packed */
 };
@@ -217,10 +216,9 @@ void mix_amx_run_lines(const mix_amx_tiles *tiles, const mix_gemm_plan *plan,
   if (!own->b_kept) pack_b(plan, &operands->b, team->rank, team->size, shared);
   s.b = own->b_kept ? operands->kept : shared, s.b_flags = s.b + flags_at(plan);
   if (plan->barriers) mix_team_barrier(team);
-  const int64_t cells = p->cells[2], lines = plan->problem.m / cells;
+  const int64_t cells = p->cells[2];
   int64_t begin, end;
-  mix_team_share(team, plan->problem.m, lines >= LINES_OF_THREAD * team->size ? cells : AMX_LANES, &begin,
-                 &end);
+  mix_team_share(team, plan->problem.m, AMX_LANES, &begin, &end);
   tiles->enter();
   for (int64_t line = begin / cells; begin < end && line * cells < end;) {
     block x = {.example = line / p->cells[1], .first = line % p->cells[1], .begin = begin, .end = end};
